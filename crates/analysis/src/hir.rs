@@ -1,0 +1,392 @@
+//! The typed program: every name resolved, every expression typed, every conversion explicit. Later stages compute
+//! nothing about the language from it; they only follow it.
+
+use diagnostics::span::Span;
+use syntax::ast::{Mode, Name};
+
+pub use crate::types::{ClassId, IfaceId, Ty, TyKind, Types, UnionId};
+
+/// Index into `Program::funcs`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct FuncId(pub u32);
+/// Index into `Func::locals`; parameters (`self` first) come before other locals.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct LocalId(pub u32);
+
+#[derive(Clone, Debug, Default)]
+pub struct Program {
+    pub types: Types,
+    pub classes: Vec<Class>,
+    pub unions: Vec<Union>,
+    pub interfaces: Vec<Interface>,
+    pub funcs: Vec<Func>,
+    /// The entry, and whether it takes the arguments.
+    pub main: Option<Main>,
+    /// `test` blocks as functions without parameters; filled for `woc test` and `woc check` only.
+    pub tests: Vec<(String, FuncId)>,
+    /// The class of `catch` variables, and those of builtin results.
+    pub well_known: WellKnown,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub struct Main {
+    pub func: FuncId,
+    pub takes_args: bool,
+}
+
+/// Predeclared records (5.1). `error` is the program's own `Error` where it declares a fitting one.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct WellKnown {
+    pub error: ClassId,
+    pub stat: ClassId,
+    pub time_parts: ClassId,
+}
+
+impl Default for ClassId {
+    fn default() -> ClassId {
+        ClassId(0)
+    }
+}
+
+#[derive(Clone, Debug)]
+pub struct Class {
+    pub name: Name,
+    pub span: Span,
+    pub is_record: bool,
+    /// `@table` or inserted: refused in this version where rows would be needed.
+    pub is_table: bool,
+    pub fields: Vec<Field>,
+    /// Instance and static methods by name.
+    pub methods: Vec<FuncId>,
+    /// Set when the class is the target of a `spawn`: its `receive`.
+    pub receive: Option<FuncId>,
+}
+
+#[derive(Clone, Debug)]
+pub struct Field {
+    pub name: Name,
+    pub ty: Ty,
+    pub span: Span,
+    pub read_only: bool,
+    /// The value of an omitted field. Nullable fields without a default have `Some(Default::Nil)`.
+    pub default: Option<Default_>,
+}
+
+#[derive(Clone, Debug)]
+pub enum Default_ {
+    Nil,
+    Now,
+    Int(i64),
+    Float(f64),
+    Bool(bool),
+    Text(Vec<u8>),
+    EmptyMulti,
+    EmptyMap,
+    List(Vec<Default_>),
+    New(ClassId),
+}
+
+#[derive(Clone, Debug)]
+pub struct Union {
+    pub name: Name,
+    pub span: Span,
+    pub variants: Vec<Variant>,
+    /// At least one variant has fields: values are objects. Otherwise ordinals.
+    pub has_payload: bool,
+}
+
+#[derive(Clone, Debug)]
+pub struct Variant {
+    pub name: Name,
+    pub fields: Vec<(Name, Ty)>,
+}
+
+#[derive(Clone, Debug)]
+pub struct Interface {
+    pub name: Name,
+    pub span: Span,
+    pub sigs: Vec<Sig>,
+    /// For every class that is converted to this interface anywhere (directly or through another interface): the
+    /// method for each signature, in order.
+    pub impls: Vec<(ClassId, Vec<FuncId>)>,
+}
+
+#[derive(Clone, Debug)]
+pub struct Sig {
+    pub name: Name,
+    /// Without `self`.
+    pub params: Vec<(Mode, Ty)>,
+    /// `Types::VOID` for none.
+    pub ret: Ty,
+}
+
+#[derive(Clone, Debug)]
+pub struct Func {
+    /// The bare name.
+    pub name: Name,
+    /// `name` for functions, `Class.name` for methods: what stack traces print.
+    pub display: Name,
+    pub span: Span,
+    /// The class of a method (static ones too).
+    pub class: Option<ClassId>,
+    pub is_static: bool,
+    /// The first `params.len()` locals; for instance methods the first is `self`.
+    pub params: Vec<Mode>,
+    pub locals: Vec<Local>,
+    /// `Types::VOID` for none.
+    pub ret: Ty,
+    pub body: Block,
+    /// No reachable end and no reachable `return`.
+    pub never_returns: bool,
+}
+
+#[derive(Clone, Debug)]
+pub struct Local {
+    pub name: Name,
+    pub ty: Ty,
+    pub span: Span,
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct Block {
+    pub stmts: Vec<Stmt>,
+    /// The closing brace, for the line of a fall-through.
+    pub end: Span,
+}
+
+#[derive(Clone, Debug)]
+pub struct Stmt {
+    pub kind: StmtKind,
+    pub span: Span,
+}
+
+#[derive(Clone, Debug)]
+pub enum StmtKind {
+    /// Declares and initialises. The value's type is the local's.
+    Let(LocalId, Expr),
+    /// The value's type is the place's.
+    Assign(Place, Expr),
+    /// `place op= value`: base and index of the place evaluated once, then the place read, then the value.
+    OpAssign(Place, BinaryOp, Expr),
+    Expr(Expr),
+    If { arms: Vec<(Expr, Block)>, otherwise: Option<Block> },
+    While { cond: Expr, body: Block },
+    DoWhile { body: Block, cond: Expr },
+    /// Over a `multi`.
+    ForMulti { var: LocalId, iter: Expr, body: Block },
+    ForMap { key: LocalId, value: LocalId, iter: Expr, body: Block },
+    /// The value has the function's result type; `None` in functions without result, and in functions with a nullable
+    /// result for nil.
+    Return(Option<Expr>),
+    Break,
+    Continue,
+}
+
+/// What can be assigned to.
+#[derive(Clone, Debug)]
+pub enum Place {
+    Local(LocalId),
+    /// Object, field index.
+    Field(Expr, ClassId, u32),
+    /// `multi`, index.
+    Element(Expr, Expr),
+    /// `map`, key.
+    Entry(Expr, Expr),
+}
+
+#[derive(Clone, Debug)]
+pub struct Expr {
+    pub kind: ExprKind,
+    pub ty: Ty,
+    pub span: Span,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum BinaryOp {
+    // two Ints -> Int; Div, Rem, Shl, Shr may trap
+    IntAdd,
+    IntSub,
+    IntMul,
+    IntDiv,
+    IntRem,
+    BitAnd,
+    BitOr,
+    BitXor,
+    Shl,
+    Shr,
+    // two Ints -> Bool
+    IntLt,
+    IntLe,
+    IntGt,
+    IntGe,
+    /// Ints, Bools, ordinals, rows.
+    WordEq,
+    WordNe,
+    // two Floats -> Float / Bool
+    FloatAdd,
+    FloatSub,
+    FloatMul,
+    FloatDiv,
+    FloatLt,
+    FloatLe,
+    FloatGt,
+    FloatGe,
+    FloatEq,
+    FloatNe,
+    // two Texts or Bytes -> Bool
+    TextLt,
+    TextLe,
+    TextGt,
+    TextGe,
+    TextEq,
+    TextNe,
+    /// Identity of objects, containers and actors.
+    RefEq,
+    RefNe,
+}
+
+/// What a nil becomes where a value is needed (5.3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum OnNil {
+    /// Scalars and actors: the zero value.
+    Zero,
+    /// Trap 6 `null text`.
+    TrapText,
+    /// Trap 6 `null receiver`.
+    TrapReceiver,
+    /// The checker has proved it is not nil (narrowed): no check. Scalars: the value word is taken.
+    Proved,
+}
+
+#[derive(Clone, Debug)]
+pub enum ExprKind {
+    Int(i64),
+    Float(f64),
+    Bool(bool),
+    Text(Vec<u8>),
+    /// Type `?T`, `T~`.
+    Nil,
+    Local(LocalId),
+    IntNeg(Box<Expr>),
+    FloatNeg(Box<Expr>),
+    Not(Box<Expr>),
+    Binary(BinaryOp, Box<Expr>, Box<Expr>),
+    And(Box<Expr>, Box<Expr>),
+    Or(Box<Expr>, Box<Expr>),
+    /// Both operands have the same nullable type: nil equals nil only, values by `eq` of the inner type (`WordEq`,
+    /// `FloatEq`, `TextEq`, `RefEq`); `negated` for `!=`.
+    NullableEq { eq: BinaryOp, negated: bool, lhs: Box<Expr>, rhs: Box<Expr> },
+    /// Operand of nullable or `T~` type; `negated` for `!= nil`.
+    IsNil { operand: Box<Expr>, negated: bool },
+    /// One allocation. Parts have type Text, Json, Int, Bool, Float or a row.
+    Concat(Vec<Expr>),
+    /// `T` to `?T`.
+    Wrap(Box<Expr>),
+    /// `?T` or `T~` to `T`.
+    Unwrap(Box<Expr>, OnNil),
+    /// Same representation, another type: Bool to Int, row and Int, Text and Json, `T~` and `?T`, interface to
+    /// interface, class to interface, a void call to Int 0 is `VoidAsInt`.
+    Convert(Box<Expr>),
+    VoidAsInt(Box<Expr>),
+    Field(Box<Expr>, ClassId, u32),
+    /// `multi[i]`, traps.
+    Element(Box<Expr>, Box<Expr>),
+    /// `map[k]`: `V~`, or `?V` where the value type is nullable.
+    Entry(Box<Expr>, Box<Expr>),
+    /// Given fields in written order, then the omitted ones by their defaults, in declaration order.
+    New { class: ClassId, fields: Vec<(u32, Expr)>, defaults: Vec<u32> },
+    /// A variant of a payload union as an object; of a bare union use `Ordinal`.
+    NewVariant { union: UnionId, variant: u32, args: Vec<Expr> },
+    Ordinal { union: UnionId, variant: u32 },
+    /// Type `multi T`; items have type `T`.
+    List(Vec<Expr>),
+    EmptyMap,
+    /// Free functions, methods (receiver first) and static methods.
+    Call(FuncId, Vec<Expr>),
+    CallIface { iface: IfaceId, slot: u32, recv: Box<Expr>, args: Vec<Expr> },
+    Builtin(Builtin, Vec<Expr>),
+    Spawn { class: ClassId, fields: Vec<(u32, Expr)>, defaults: Vec<u32> },
+    /// `json.decode(text) as T`; the expression's type is `?T`, the operand's `?Text`.
+    JsonDecode(Box<Expr>),
+    Switch(Box<Switch>),
+    /// Body and handler have the expression's type unless it is `VOID`/`NEVER` (statement position).
+    Try { body: Box<Expr>, var: LocalId, handler: Box<BlockExpr> },
+}
+
+/// A block with a value.
+#[derive(Clone, Debug)]
+pub struct BlockExpr {
+    pub block: Block,
+    /// `None`: no value is needed, or the block cannot complete.
+    pub value: Option<Expr>,
+}
+
+#[derive(Clone, Debug)]
+pub struct Switch {
+    /// Evaluated once into this local.
+    pub subject: Expr,
+    pub subject_local: LocalId,
+    /// In test order: `default` is last.
+    pub arms: Vec<Arm>,
+    /// A union subject whose arms cover all variants needs no default; the end is then unreachable.
+    pub exhaustive: bool,
+}
+
+#[derive(Clone, Debug)]
+pub struct Arm {
+    pub test: ArmTest,
+    pub body: BlockExpr,
+    pub span: Span,
+}
+
+#[derive(Clone, Debug)]
+pub enum ArmTest {
+    Default,
+    /// Any of these Bool expressions (which read `subject_local`).
+    Any(Vec<Expr>),
+    /// Ordinals of a bare union.
+    Ordinals(Vec<u32>),
+    /// Variants of a payload union; bindings only with a single variant, one local per field.
+    Variants(UnionId, Vec<u32>, Vec<LocalId>),
+}
+
+/// A builtin call. `Plain` ones are calls of the runtime symbol of that name, arguments as declared; the others are
+/// specialised by the types of their arguments.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Builtin {
+    /// The name in `stdlib/`, which is the runtime's symbol: `byte_at`, `net.read_dl`.
+    Plain(Name),
+    LenText,
+    LenMulti,
+    LenMap,
+    MultiNew,
+    MapNew,
+    Push,
+    /// `get` on a multi.
+    GetMulti,
+    /// `get` on a map: traps 7.
+    GetMap,
+    /// `set(m, k, v)`.
+    SetMap,
+    HasMap,
+    RemoveMap,
+    Latest,
+    Pop,
+    Shift,
+    Slice,
+    Sort,
+    Reverse,
+    KeyAt,
+    ValAt,
+    JsonEncode,
+    /// `trap(msg)`.
+    Trap,
+    Assert,
+    AssertEq,
+    ClassName,
+    Send,
+    Call,
+    CallDl,
+    Monitor,
+    After,
+}
