@@ -169,12 +169,30 @@ pub enum StmtKind {
     /// `place op= value`: base and index of the place evaluated once, then the place read, then the value.
     OpAssign(Place, BinaryOp, Expr),
     Expr(Expr),
-    If { arms: Vec<(Expr, Block)>, otherwise: Option<Block> },
-    While { cond: Expr, body: Block },
-    DoWhile { body: Block, cond: Expr },
+    If {
+        arms: Vec<(Expr, Block)>,
+        otherwise: Option<Block>,
+    },
+    While {
+        cond: Expr,
+        body: Block,
+    },
+    DoWhile {
+        body: Block,
+        cond: Expr,
+    },
     /// Over a `multi`.
-    ForMulti { var: LocalId, iter: Expr, body: Block },
-    ForMap { key: LocalId, value: LocalId, iter: Expr, body: Block },
+    ForMulti {
+        var: LocalId,
+        iter: Expr,
+        body: Block,
+    },
+    ForMap {
+        key: LocalId,
+        value: LocalId,
+        iter: Expr,
+        body: Block,
+    },
     /// The value has the function's result type; `None` in functions without result, and in functions with a nullable
     /// result for nil.
     Return(Option<Expr>),
@@ -275,9 +293,17 @@ pub enum ExprKind {
     Or(Box<Expr>, Box<Expr>),
     /// Both operands have the same nullable type: nil equals nil only, values by `eq` of the inner type (`WordEq`,
     /// `FloatEq`, `TextEq`, `RefEq`); `negated` for `!=`.
-    NullableEq { eq: BinaryOp, negated: bool, lhs: Box<Expr>, rhs: Box<Expr> },
+    NullableEq {
+        eq: BinaryOp,
+        negated: bool,
+        lhs: Box<Expr>,
+        rhs: Box<Expr>,
+    },
     /// Operand of nullable or `T~` type; `negated` for `!= nil`.
-    IsNil { operand: Box<Expr>, negated: bool },
+    IsNil {
+        operand: Box<Expr>,
+        negated: bool,
+    },
     /// One allocation. Parts have type Text, Json, Int, Bool, Float or a row.
     Concat(Vec<Expr>),
     /// `T` to `?T`.
@@ -294,23 +320,47 @@ pub enum ExprKind {
     /// `map[k]`: `V~`, or `?V` where the value type is nullable.
     Entry(Box<Expr>, Box<Expr>),
     /// Given fields in written order, then the omitted ones by their defaults, in declaration order.
-    New { class: ClassId, fields: Vec<(u32, Expr)>, defaults: Vec<u32> },
+    New {
+        class: ClassId,
+        fields: Vec<(u32, Expr)>,
+        defaults: Vec<u32>,
+    },
     /// A variant of a payload union as an object; of a bare union use `Ordinal`.
-    NewVariant { union: UnionId, variant: u32, args: Vec<Expr> },
-    Ordinal { union: UnionId, variant: u32 },
+    NewVariant {
+        union: UnionId,
+        variant: u32,
+        args: Vec<Expr>,
+    },
+    Ordinal {
+        union: UnionId,
+        variant: u32,
+    },
     /// Type `multi T`; items have type `T`.
     List(Vec<Expr>),
     EmptyMap,
     /// Free functions, methods (receiver first) and static methods.
     Call(FuncId, Vec<Expr>),
-    CallIface { iface: IfaceId, slot: u32, recv: Box<Expr>, args: Vec<Expr> },
+    CallIface {
+        iface: IfaceId,
+        slot: u32,
+        recv: Box<Expr>,
+        args: Vec<Expr>,
+    },
     Builtin(Builtin, Vec<Expr>),
-    Spawn { class: ClassId, fields: Vec<(u32, Expr)>, defaults: Vec<u32> },
+    Spawn {
+        class: ClassId,
+        fields: Vec<(u32, Expr)>,
+        defaults: Vec<u32>,
+    },
     /// `json.decode(text) as T`; the expression's type is `?T`, the operand's `?Text`.
     JsonDecode(Box<Expr>),
     Switch(Box<Switch>),
     /// Body and handler have the expression's type unless it is `VOID`/`NEVER` (statement position).
-    Try { body: Box<Expr>, var: LocalId, handler: Box<BlockExpr> },
+    Try {
+        body: Box<Expr>,
+        var: LocalId,
+        handler: Box<BlockExpr>,
+    },
 }
 
 /// A block with a value.

@@ -52,7 +52,10 @@ pub enum TyKind {
     /// `?T`; never nested.
     Nullable(Ty),
     /// `T~` (5.3); `noisy` decides whether a plain use warns. Same representation as `Nullable(T)`.
-    Maybe { inner: Ty, noisy: bool },
+    Maybe {
+        inner: Ty,
+        noisy: bool,
+    },
 }
 
 /// The interner. The constants are its first entries.

@@ -62,7 +62,15 @@ pub struct Diagnostic {
 impl Diagnostic {
     #[must_use]
     pub fn new(code: Code, span: Span, title: impl Into<String>) -> Diagnostic {
-        Diagnostic { code, title: title.into(), span, label: String::new(), related: Vec::new(), notes: Vec::new(), help: None }
+        Diagnostic {
+            code,
+            title: title.into(),
+            span,
+            label: String::new(),
+            related: Vec::new(),
+            notes: Vec::new(),
+            help: None,
+        }
     }
 
     #[must_use]

@@ -167,35 +167,87 @@ pub enum InstKind {
     /// Float to the Int with its bits, and back.
     ToBits(Local, Local),
     FromBits(Local, Local),
-    Checked { dst: Local, op: CheckedOp, lhs: Local, rhs: Local, unwind: BlockId },
+    Checked {
+        dst: Local,
+        op: CheckedOp,
+        lhs: Local,
+        rhs: Local,
+        unwind: BlockId,
+    },
     /// Word at `base + offset`, of the destination's rep.
-    Load { dst: Local, base: Local, offset: i32 },
-    Store { base: Local, offset: i32, src: Local },
+    Load {
+        dst: Local,
+        base: Local,
+        offset: i32,
+    },
+    Store {
+        base: Local,
+        offset: i32,
+        src: Local,
+    },
     /// Object's kind word (`u32`) as an Int.
     Kind(Local, Local),
     /// Address of element `index` of a multi whose elements have `words` words; traps `multi index out of range`.
     /// With `checked` false the index has been proved in range.
-    Element { dst: Local, multi: Local, index: Local, words: u32, checked: bool, unwind: BlockId },
+    Element {
+        dst: Local,
+        multi: Local,
+        index: Local,
+        words: u32,
+        checked: bool,
+        unwind: BlockId,
+    },
     /// `Obj` and `Actor` locals; null is allowed unless `nonnull`.
-    Retain { local: Local, nonnull: bool },
+    Retain {
+        local: Local,
+        nonnull: bool,
+    },
     /// Gives one reference back; the local is dead afterwards.
-    Release { local: Local, nonnull: bool },
+    Release {
+        local: Local,
+        nonnull: bool,
+    },
     /// Traps with this code and text when the local is null (or the Int zero).
-    TrapIfNull { local: Local, code: i64, text: TextId, unwind: BlockId },
-    Call { dsts: Vec<Local>, callee: Callee, args: Vec<Local>, unwind: Option<BlockId> },
+    TrapIfNull {
+        local: Local,
+        code: i64,
+        text: TextId,
+        unwind: BlockId,
+    },
+    Call {
+        dsts: Vec<Local>,
+        callee: Callee,
+        args: Vec<Local>,
+        unwind: Option<BlockId>,
+    },
     /// `text.concat` over parts (kind, local); with `into`, `text.append` to that text, which is consumed.
-    Concat { dst: Local, into: Option<Local>, parts: Vec<(i64, Local)>, unwind: BlockId },
+    Concat {
+        dst: Local,
+        into: Option<Local>,
+        parts: Vec<(i64, Local)>,
+        unwind: BlockId,
+    },
     /// A loop's back-edge: costs exactly one reduction.
-    Safepoint { unwind: BlockId },
+    Safepoint {
+        unwind: BlockId,
+    },
 }
 
 #[derive(Clone, Debug)]
 pub enum Term {
     Jump(BlockId),
     /// On a nonzero Int.
-    Branch { cond: Local, then: BlockId, otherwise: BlockId },
+    Branch {
+        cond: Local,
+        then: BlockId,
+        otherwise: BlockId,
+    },
     /// Dense or sparse cases on an Int.
-    Switch { on: Local, cases: Vec<(i64, BlockId)>, default: BlockId },
+    Switch {
+        on: Local,
+        cases: Vec<(i64, BlockId)>,
+        default: BlockId,
+    },
     Return(Vec<Local>),
     /// Leaves the function with the pending trap; results mean nothing.
     Resume,

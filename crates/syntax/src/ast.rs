@@ -243,19 +243,41 @@ pub struct Stmt {
 
 #[derive(Clone, Debug)]
 pub enum StmtKind {
-    Let { name: Ident, ty: Option<Type>, value: Expr },
+    Let {
+        name: Ident,
+        ty: Option<Type>,
+        value: Expr,
+    },
     If(If),
-    While { cond: Expr, body: Block },
+    While {
+        cond: Expr,
+        body: Block,
+    },
     /// `second` is the value of `for k, v in m`.
-    For { first: Ident, second: Option<Ident>, iter: Expr, body: Block },
-    DoWhile { body: Block, cond: Expr },
+    For {
+        first: Ident,
+        second: Option<Ident>,
+        iter: Expr,
+        body: Block,
+    },
+    DoWhile {
+        body: Block,
+        cond: Expr,
+    },
     Return(Option<Expr>),
     Break,
     Continue,
     Expr(Expr),
-    Assign { target: Expr, value: Expr },
+    Assign {
+        target: Expr,
+        value: Expr,
+    },
     /// `target op= value`; `op` is one of the five arithmetic operators.
-    OpAssign { target: Expr, op: BinOp, value: Expr },
+    OpAssign {
+        target: Expr,
+        op: BinOp,
+        value: Expr,
+    },
 }
 
 /// An `if` chain as the list of its arms, so that a long `else if` chain is not deep.
@@ -309,26 +331,50 @@ pub enum ExprKind {
     Text(Vec<Piece>),
     Name(Name),
     /// `a op b`; chains of one level nest to the left and may be very deep: walk `lhs` with a loop.
-    Binary { op: BinOp, op_span: Span, lhs: Box<Expr>, rhs: Box<Expr> },
+    Binary {
+        op: BinOp,
+        op_span: Span,
+        lhs: Box<Expr>,
+        rhs: Box<Expr>,
+    },
     /// A whole `..` chain.
     Concat(Vec<Expr>),
-    Unary { op: UnOp, operand: Box<Expr> },
+    Unary {
+        op: UnOp,
+        operand: Box<Expr>,
+    },
     /// `e as T`.
     As(Box<Expr>, Type),
     Field(Box<Expr>, Ident),
     Index(Box<Expr>, Box<Expr>),
     /// `callee` is a `Name` (free call, variant, builtin) or a `Field` (method, namespace member, static).
-    Call { callee: Box<Expr>, args: Vec<Expr> },
+    Call {
+        callee: Box<Expr>,
+        args: Vec<Expr>,
+    },
     /// `C { f: e }`.
-    New { class: Ident, fields: Vec<(Ident, Expr)> },
-    Spawn { class: Ident, fields: Vec<(Ident, Expr)> },
-    Insert { class: Ident, fields: Vec<(Ident, Expr)> },
+    New {
+        class: Ident,
+        fields: Vec<(Ident, Expr)>,
+    },
+    Spawn {
+        class: Ident,
+        fields: Vec<(Ident, Expr)>,
+    },
+    Insert {
+        class: Ident,
+        fields: Vec<(Ident, Expr)>,
+    },
     Delete(Box<Expr>),
     List(Vec<Expr>),
     /// `{}`.
     EmptyMap,
     Switch(Box<Switch>),
-    Try { body: Box<Expr>, var: Ident, handler: Box<Handler> },
+    Try {
+        body: Box<Expr>,
+        var: Ident,
+        handler: Box<Handler>,
+    },
     Query(Box<Query>),
 }
 

@@ -2,4 +2,3 @@
 //! and the diagnostics of what could not.
 
 pub mod ast;
-

@@ -89,7 +89,10 @@ pub enum ClassKind {
     Class,
     Record,
     /// A variant of a payload union.
-    Variant { union: UnionIdx, ordinal: u32 },
+    Variant {
+        union: UnionIdx,
+        ordinal: u32,
+    },
 }
 
 #[derive(Clone, Debug, PartialEq)]

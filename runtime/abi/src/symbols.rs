@@ -52,6 +52,8 @@ pub const SYMBOLS: &[Symbol] = &[
     sym("rt.new", &[W], &[W]),
     // object whose count has just reached zero; frees it and what only it held, iteratively
     pure("rt.free", &[W], &[]),
+    // the program's arguments as `multi Text`
+    sym("rt.args", &[], &[W]),
     // actor addresses count atomically; null is allowed
     pure("rt.retain_actor", &[W], &[]),
     pure("rt.release_actor", &[W], &[]),

@@ -1,0 +1,138 @@
+//! The fiber context: what generated code passes as its first argument, and what the runtime keeps per fiber. Also the
+//! image of the loaded program, and how a runtime function raises a trap.
+
+use crate::object::Obj;
+use abi::desc::Shapes;
+use abi::trap;
+
+/// One per fiber, owned by the fiber's record. The first fields are read and written by generated code at the offsets
+/// of `abi::layout`.
+#[repr(C)]
+pub struct Ctx {
+    /// Reductions left in this slice.
+    pub budget: i64,
+    /// Lowest stack address for generated code; below it lies a reserve for runtime functions.
+    pub stack_limit: u64,
+    /// Pending trap, 0 for none.
+    pub trap: i64,
+    /// Allocation account of the fiber's shard.
+    pub heap: *mut Heap,
+    pub image: *const Image,
+    /// The scheduler's record of this fiber.
+    pub fiber: *mut std::ffi::c_void,
+    /// Highest address of the fiber's stack: where stack walks end.
+    pub stack_base: u64,
+    /// Text of the pending trap (owned), null for none.
+    pub trap_msg: *mut Obj,
+    /// Frames of the pending trap, innermost first; recorded once, by `trap.site`.
+    pub trap_frames: Vec<Frame>,
+    pub trap_recorded: bool,
+    /// Frames of the trap this fiber caught last.
+    pub caught_frames: Vec<Frame>,
+}
+
+const _: () = {
+    assert!(std::mem::offset_of!(Ctx, budget) == abi::layout::CTX_BUDGET as usize);
+    assert!(std::mem::offset_of!(Ctx, stack_limit) == abi::layout::CTX_STACK_LIMIT as usize);
+    assert!(std::mem::offset_of!(Ctx, trap) == abi::layout::CTX_TRAP as usize);
+};
+
+/// A stack frame as reports print it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Frame {
+    /// Index into `Image::funcs`.
+    pub func: u32,
+    pub line: u32,
+}
+
+/// Allocation account of a shard. Objects may be freed on another shard than they were made on: only the sums over all
+/// shards mean something.
+#[derive(Debug, Default)]
+pub struct Heap {
+    pub objects_live: i64,
+    pub bytes_live: i64,
+}
+
+/// `receive` of an actor class: state and message borrowed, reply words stored through the last argument.
+pub type ReceiveFn = extern "C" fn(*mut Ctx, *mut Obj, *mut Obj, *mut [u64; 2]);
+/// The program's entry; the result is the exit status (0 where `main` has none).
+pub type MainFn = extern "C" fn(*mut Ctx) -> i64;
+
+/// A compiled program in memory. Lives as long as the process.
+pub struct Image {
+    pub shapes: Shapes,
+    pub funcs: Vec<FuncInfo>,
+    /// Per class: the entry of its `receive`.
+    pub receives: Vec<Option<ReceiveFn>>,
+    pub main: Option<MainFn>,
+    /// Return addresses of calls in generated code, ascending, with the calling function and line.
+    pub sites: Vec<Site>,
+    /// Arguments of the program.
+    pub args: Vec<Vec<u8>>,
+}
+
+#[derive(Clone, Debug)]
+pub struct FuncInfo {
+    pub display: String,
+    pub file: String,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub struct Site {
+    pub return_address: u64,
+    pub func: u32,
+    pub line: u32,
+}
+
+impl Image {
+    /// The call that returns to `address`, or `None` for an address outside generated code.
+    #[must_use]
+    pub fn site(&self, address: u64) -> Option<Site> {
+        let i = self.sites.binary_search_by_key(&address, |s| s.return_address).ok()?;
+        self.sites.get(i).copied()
+    }
+}
+
+impl Ctx {
+    /// Leaves a pending trap with `code` and `msg`. A trap that is already pending stays.
+    pub fn raise(&mut self, code: i64, msg: &str) {
+        if self.trap != 0 {
+            return;
+        }
+        self.trap_msg = crate::text::new(self, msg.as_bytes());
+        self.trap = code;
+        self.trap_recorded = false;
+        self.trap_frames.clear();
+    }
+}
+
+/// The edge of every runtime function: runs `f`, turns a panic into trap 8 with its place, and then returns `R`'s
+/// default. No panic passes generated frames.
+pub fn entry<R: Default>(ctx: *mut Ctx, f: impl FnOnce(&mut Ctx) -> R) -> R {
+    let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        // SAFETY: generated code passes the context of the running fiber, which nothing else touches while it runs.
+        f(unsafe { &mut *ctx })
+    }));
+    match result {
+        Ok(value) => value,
+        Err(_) => {
+            let place = PANIC_PLACE.with(|p| p.take());
+            // SAFETY: as above; the closure's borrow has ended.
+            unsafe { &mut *ctx }.raise(trap::EXPLICIT, &format!("internal error at {place}"));
+            R::default()
+        }
+    }
+}
+
+thread_local! {
+    /// `FILE:LINE` of the last panic of this thread; set by the hook that `install_panic_hook` puts in place.
+    static PANIC_PLACE: std::cell::Cell<String> = const { std::cell::Cell::new(String::new()) };
+}
+
+/// Makes panics silent and remembers where they happened. Called once, before the program starts.
+pub fn install_panic_hook() {
+    std::panic::set_hook(Box::new(|info| {
+        let place = info.location().map_or_else(|| "unknown".to_string(), |l| format!("{}:{}", l.file(), l.line()));
+        PANIC_PLACE.with(|p| p.set(place));
+    }));
+}
