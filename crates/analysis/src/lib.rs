@@ -1,4 +1,35 @@
 //! Names, types and ownership: trees in, a typed program out. Pure: no file, clock or network access.
+//!
+//! `decls` reads all declarations into an `Env`; `bodies` checks function bodies against it and fills the HIR.
 
+pub mod env;
 pub mod hir;
 pub mod types;
+
+use diagnostics::Diagnostic;
+use diagnostics::span::FileId;
+use syntax::ast;
+
+/// A program to check.
+pub struct Input {
+    pub files: Vec<InputFile>,
+    /// A library has no entry; everything is checked all the same.
+    pub is_library: bool,
+}
+
+pub struct InputFile {
+    pub id: FileId,
+    /// `None` for the project itself, else the key of the dependency in `[deps]`.
+    pub package: Option<String>,
+    /// Directory relative to the package's root; empty for the root itself.
+    pub module: Vec<String>,
+    /// As diagnostics print it.
+    pub display: String,
+    pub ast: ast::File,
+}
+
+pub struct Output {
+    /// Present when there is no error.
+    pub program: Option<hir::Program>,
+    pub diagnostics: Vec<Diagnostic>,
+}
