@@ -77,6 +77,19 @@ pub extern "C" fn release(actor: *mut Actor) {
     }
 }
 
+/// Gives up one address in the middle of the release of an object: what the actor holds goes later.
+pub fn release_later(actor: *mut Actor) {
+    if actor.is_null() {
+        return;
+    }
+    // SAFETY: as in `release`.
+    if unsafe { &*actor }.refs.fetch_sub(1, Ordering::AcqRel) == 1
+        && let Some(s) = current()
+    {
+        s.orphans.push(actor);
+    }
+}
+
 /// No address is left: the record goes now if the actor is gone or idle, else when it becomes idle.
 fn unreferenced(actor: *mut Actor) {
     let Some(s) = current() else { return };
@@ -165,7 +178,12 @@ pub fn parked(s: &mut Shard, actor: &mut Actor) {
 }
 
 /// A new actor of this class with this state (consumed); the result is its first address.
+/// Null with a pending trap 4 when memory is short.
 pub fn spawn(ctx: &mut Ctx, class: u32, state: *mut Obj) -> *mut Actor {
+    let state = hand_over(ctx, state);
+    if ctx.trap != 0 {
+        return std::ptr::null_mut();
+    }
     let s = fiber::of(ctx).shard();
     s.stats.actors_spawned += 1;
     s.stats.actors_live += 1;
@@ -267,7 +285,16 @@ pub fn send(ctx: &mut Ctx, target: *mut Actor, msg: *mut Obj) {
     if refused(ctx, target, msg, "send: nil actor address", "send: nil message") {
         return;
     }
-    let _ = put_or_wait(ctx, target, msg, false);
+    let msg = hand_over(ctx, msg);
+    if !msg.is_null() {
+        let _ = put_or_wait(ctx, target, msg, false);
+    }
+}
+
+/// The message, independent of what its sender keeps; null with a pending trap 4.
+fn hand_over(ctx: &mut Ctx, msg: *mut Obj) -> *mut Obj {
+    let s = fiber::of(ctx).shard();
+    shim::hand_over(ctx, &s.plain, msg)
 }
 
 fn refused(ctx: &mut Ctx, target: *mut Actor, msg: *mut Obj, no_target: &str, no_msg: &str) -> bool {
@@ -302,6 +329,10 @@ pub fn call(ctx: &mut Ctx, target: *mut Actor, msg: *mut Obj, ms: i64) -> Answer
     if fiber::of(ctx).actor == target {
         shim::release(ctx, msg);
         ctx.raise(trap::ACTOR, "actor calls itself");
+        return Answer::Trap;
+    }
+    let msg = hand_over(ctx, msg);
+    if msg.is_null() {
         return Answer::Trap;
     }
     let now = sys::monotonic();
@@ -388,6 +419,10 @@ pub fn monitor(ctx: &mut Ctx, watched: *mut Actor, observer: *mut Actor, notice:
     if refused(ctx, target, notice, "monitor: nil actor address", "monitor: nil notice message") {
         return;
     }
+    let notice = hand_over(ctx, notice);
+    if notice.is_null() {
+        return;
+    }
     let s = fiber::of(ctx).shard();
     // SAFETY: the caller's frame holds both addresses.
     let w = unsafe { &mut *watched };
@@ -402,6 +437,10 @@ pub fn monitor(ctx: &mut Ctx, watched: *mut Actor, observer: *mut Actor, notice:
 /// `time.after`. Consumes the message. Traps 6.
 pub fn after(ctx: &mut Ctx, ms: i64, target: *mut Actor, msg: *mut Obj) {
     if refused(ctx, target, msg, "time.after: nil actor address", "time.after: nil message") {
+        return;
+    }
+    let msg = hand_over(ctx, msg);
+    if msg.is_null() {
         return;
     }
     let s = fiber::of(ctx).shard();
@@ -501,7 +540,7 @@ fn die(s: &mut Shard, f: &mut fiber::Fiber, actor: &mut Actor, msg: *mut Obj, ca
     s.stats.actors_died += 1;
     s.out.flush();
     let of = format!("  in actor {} handling {}", s.class_name(actor.class), report::class_of(s.image, msg));
-    report::fiber_trap(&mut f.ctx, s.image, &of);
+    report::fiber_trap(&mut f.ctx, &of);
     s.close_held_by(actor.id);
     // Kept alive while its parts are released.
     let _ = actor.refs.fetch_add(1, Ordering::Relaxed);

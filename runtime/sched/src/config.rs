@@ -18,6 +18,8 @@ pub struct Config {
     pub pool: usize,
     /// Limit of `net.connect` in milliseconds.
     pub connect_ms: i64,
+    /// Bound of the program's heap in bytes.
+    pub heap_bytes: u64,
     /// Print the counters at exit.
     pub stats: bool,
     /// What stderr lines begin with.
@@ -54,6 +56,8 @@ pub fn read(program: &str, get: impl Fn(&str) -> Option<String>) -> Read {
     let stack = number("WO_STACK_KB", 64, 1_048_576);
     let pool = size(number("WO_POOL", 1, 256), 16);
     let connect_ms = number("WO_CONNECT_MS", 1, int).unwrap_or(30_000);
+    let heap_mb = number("WO_HEAP_MB", 1, 1_048_576);
+    let heap_bytes = heap_mb.map_or_else(|| memory() / 2, |mb| mb.unsigned_abs() << 20);
     let refusal = (get("WO_IO").as_deref() == Some("uring"))
         .then(|| format!("{program}: WO_IO=uring: io_uring is not available here"));
     Read {
@@ -66,12 +70,27 @@ pub fn read(program: &str, get: impl Fn(&str) -> Option<String>) -> Read {
             stack_kb: size(stack, 512),
             pool,
             connect_ms,
+            heap_bytes,
             stats: get("WO_STATS").as_deref() == Some("1"),
             program: program.to_string(),
         },
         notices,
         refusal,
     }
+}
+
+/// Bytes of memory the process may use: physical memory or the limit of its control group, whichever is smaller.
+fn memory() -> u64 {
+    // SAFETY: plain library calls.
+    let (pages, size) = unsafe { (libc::sysconf(libc::_SC_PHYS_PAGES), libc::sysconf(libc::_SC_PAGESIZE)) };
+    let physical = u64::try_from(pages).unwrap_or(0).saturating_mul(u64::try_from(size).unwrap_or(0));
+    let mut least = if physical == 0 { 1 << 33 } else { physical };
+    for path in ["/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"] {
+        if let Some(n) = std::fs::read_to_string(path).ok().and_then(|t| t.trim().parse::<u64>().ok()) {
+            least = least.min(n);
+        }
+    }
+    least
 }
 
 /// Base name of the running executable.

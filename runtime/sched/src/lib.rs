@@ -44,6 +44,7 @@ pub fn run(image: &'static Image) -> i32 {
 pub fn run_with(config: config::Config, image: &'static Image) -> i32 {
     sys::prepare_process();
     values::ctx::install_panic_hook();
+    values::object::set_heap_limit(config.heap_bytes);
     let program = config.program.clone();
     match shard::Shard::new(config, image) {
         Ok(mut s) => shard::run(&raw mut *s),

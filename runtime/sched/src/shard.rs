@@ -62,6 +62,8 @@ pub struct Shard {
     queue: VecDeque<u32>,
     /// Actors that are not gone.
     pub actors: Vec<*mut Actor>,
+    /// Per class: messages of it change hands as they are.
+    pub plain: Vec<bool>,
     /// Actors whose last address went.
     pub orphans: Vec<*mut Actor>,
     pub reclaiming: bool,
@@ -110,6 +112,7 @@ fn new_ctx(heap: *mut Heap, image: &'static Image) -> Ctx {
 impl Shard {
     /// A complete shard without fibers. Gives the error number of the failing system call.
     pub fn new(config: Config, image: &'static Image) -> Result<Box<Shard>, i32> {
+        shim::install_hooks();
         let handles = Handles::new();
         // SAFETY: plain system call.
         let wake_fd = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) };
@@ -123,6 +126,7 @@ impl Shard {
         Ok(Box::new(Shard {
             stacks: Stacks::new(config.stack_kb),
             pool: Pool::new(config.pool, Arc::clone(&inbox)),
+            plain: shim::plain_classes(&image.shapes),
             config,
             image,
             stats: Stats::default(),
@@ -603,6 +607,9 @@ fn resume(s: *mut Shard, slot: u32) {
     if done {
         finish(s, slot);
     }
+    if !s.orphans.is_empty() {
+        actor::sweep(s);
+    }
 }
 
 /// A fiber has ended: its stack and slot are free again.
@@ -642,7 +649,7 @@ fn main_ended(s: &mut Shard, f: &mut Fiber) -> i32 {
         }
         _ => {
             s.main_trapped = true;
-            report::main_trap(&mut f.ctx, s.image);
+            report::main_trap(&mut f.ctx);
             1
         }
     }
