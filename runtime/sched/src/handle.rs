@@ -68,14 +68,14 @@ pub struct Handles {
 impl Handles {
     /// A table that knows the descriptors open now.
     #[must_use]
-    pub fn new() -> Handles {
+    pub fn inherited() -> Handles {
         let mut fds: Vec<i32> = vec![0, 1, 2];
         if let Ok(dir) = std::fs::read_dir("/proc/self/fd") {
             fds.extend(dir.flatten().filter_map(|e| e.file_name().to_str()?.parse::<i32>().ok()));
         }
         // SAFETY: only asks for flags; the directory's own descriptor is closed by now and so not valid.
         fds.retain(|fd| unsafe { libc::fcntl(*fd, libc::F_GETFD) } >= 0);
-        let top = fds.iter().copied().max().unwrap_or(2).max(2).min(1 << 20);
+        let top = fds.iter().copied().max().unwrap_or(2).clamp(2, 1 << 20);
         let inherited = (0..=top)
             .map(|fd| Entry { fd: if fds.contains(&fd) { fd } else { -1 }, inherited: true, ..Entry::new() })
             .collect::<Vec<_>>();
@@ -180,7 +180,7 @@ mod tests {
 
     #[test]
     fn fd_1_numbers_are_never_used_twice() {
-        let mut t = Handles::new();
+        let mut t = Handles::inherited();
         let a = t.insert(fd(), 1).unwrap();
         assert!(a > 2);
         assert!(t.close(a).is_empty());
@@ -193,7 +193,7 @@ mod tests {
 
     #[test]
     fn fd_5_only_handles_without_another_holder_go() {
-        let mut t = Handles::new();
+        let mut t = Handles::inherited();
         let (a, b) = (t.insert(fd(), 7).unwrap(), t.insert(fd(), 7).unwrap());
         t.get(b).unwrap().hold(8);
         assert_eq!(t.held_by(7), [a]);

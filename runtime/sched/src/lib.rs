@@ -3,6 +3,10 @@
 //! One shard runs everything for now: `WO_SHARDS` is read and checked, actors carry their home shard, and the inbox
 //! exists, but no second thread is started.
 #![allow(unsafe_code, reason = "stack switching and system calls")]
+#![allow(
+    clippy::not_unsafe_ptr_arg_deref,
+    reason = "addresses and objects come from generated code; that they are live is the convention of `abi::symbols`"
+)]
 #![allow(clippy::indexing_slicing, reason = "heap and slot indexes are kept in range by the structures that hold them")]
 
 pub mod actor;

@@ -56,7 +56,6 @@ pub struct Shard {
     /// Context for releases outside fibers.
     pub ctx: Ctx,
     /// Slots are reused; records stay where they are.
-    #[expect(clippy::vec_box, reason = "the addresses of records are kept by contexts and coroutines")]
     pub fibers: Vec<Box<Fiber>>,
     free_slots: Vec<u32>,
     queue: VecDeque<u32>,
@@ -113,7 +112,7 @@ impl Shard {
     /// A complete shard without fibers. Gives the error number of the failing system call.
     pub fn new(config: Config, image: &'static Image) -> Result<Box<Shard>, i32> {
         shim::install_hooks();
-        let handles = Handles::new();
+        let handles = Handles::inherited();
         // SAFETY: plain system call.
         let wake_fd = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) };
         if wake_fd < 0 {

@@ -21,7 +21,12 @@ fn class(name: &str, reply: Option<Reply>) -> ClassDesc {
         name: name.into(),
         kind: ClassKind::Class,
         size: 40,
-        fields: vec![field("n", TYPE_INT, 8), field("text", TYPE_TEXT, 16), field("a", 6, 24), field("m", TYPE_INT, 32)],
+        fields: vec![
+            field("n", TYPE_INT, 8),
+            field("text", TYPE_TEXT, 16),
+            field("a", 6, 24),
+            field("m", TYPE_INT, 32),
+        ],
         reply,
     }
 }
