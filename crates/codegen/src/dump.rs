@@ -20,7 +20,12 @@ pub fn dump_asm(program: &Program, options: &Options) -> Result<String, String> 
         ctx.set_disasm(true);
         let _ = unit.compile(ctx)?;
         let code = ctx.compiled_code().ok_or("Cranelift gave no code")?;
-        Ok(code.vcode.clone().unwrap_or_default())
+        let mut text = code.vcode.clone().unwrap_or_default();
+        // Cranelift numbers the functions that a function uses; the last ones first, as 1 is a prefix of 10.
+        for (name, target) in ctx.func.params.user_named_funcs().iter().rev() {
+            text = text.replace(&format!("{name}+0"), &format!("u{}:{}", target.namespace, target.index));
+        }
+        Ok(text)
     })
 }
 
