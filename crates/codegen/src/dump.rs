@@ -23,7 +23,8 @@ pub fn dump_asm(program: &Program, options: &Options) -> Result<String, String> 
         let mut text = code.vcode.clone().unwrap_or_default();
         // Cranelift numbers the functions that a function uses; the last ones first, as 1 is a prefix of 10.
         for (name, target) in ctx.func.params.user_named_funcs().iter().rev() {
-            text = text.replace(&format!("{name}+0"), &format!("u{}:{}", target.namespace, target.index));
+            let plain = format!("u{}:{}", target.namespace, target.index);
+            text = text.replace(&format!("User({name})"), &plain).replace(&format!("{name}+0"), &plain);
         }
         Ok(text)
     })

@@ -38,7 +38,9 @@ fn allocate(bytes: &[u8]) -> i64 {
     let mut put = |offset: i32, part: &[u8]| {
         for (i, byte) in part.iter().enumerate() {
             let at = offset as usize + i;
-            object[at / 8] |= u64::from(*byte) << (8 * (at % 8));
+            if let Some(word) = object.get_mut(at / 8) {
+                *word |= u64::from(*byte) << (8 * (at % 8));
+            }
         }
     };
     put(layout::COUNT, &layout::IMMORTAL.to_le_bytes());

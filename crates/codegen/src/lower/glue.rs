@@ -35,8 +35,7 @@ impl Glue<'_, '_, '_> {
     fn runtime(&mut self, name: &str, args: &[Value]) -> Result<(), String> {
         let (id, _) = self.unit.runtime(name)?;
         let callee = self.unit.module.declare_func_in_func(id, self.b.func);
-        let mut values = vec![self.params[0]];
-        values.extend(args);
+        let values: Vec<Value> = self.params.iter().take(1).chain(args).copied().collect();
         let _ = self.b.ins().call(callee, &values);
         Ok(())
     }
@@ -84,7 +83,7 @@ pub(crate) fn receive(
     index: u32,
 ) -> Result<(), String> {
     let mut glue = glue(unit, out, builder, signature([Rep::W; 3], []));
-    let reply = glue.params[3];
+    let reply = glue.params.last().copied().ok_or("glue without parameters")?;
     let words = glue.call(index)?;
     let mut offset = 0;
     for word in words {

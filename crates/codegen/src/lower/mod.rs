@@ -71,10 +71,10 @@ pub(crate) fn function(
     b.switch_to_block(entry);
     b.seal_block(entry);
     let params = b.block_params(entry).to_vec();
-    let ctx = params[0];
+    let (ctx, params) = params.split_first().ok_or("signature without context")?;
     let vars: Vec<Variable> = func.locals.iter().map(|local| b.declare_var(ty(local.rep.abi()))).collect();
     // Variables never defined on some path read as zero there: Cranelift's frontend sees to that.
-    for (var, value) in vars.iter().zip(&params[1..]) {
+    for (var, value) in vars.iter().zip(params) {
         b.def_var(*var, *value);
     }
     let blocks: Vec<Block> = func.blocks.iter().map(|_| b.create_block()).collect();
@@ -90,7 +90,7 @@ pub(crate) fn function(
         b,
         func,
         index,
-        ctx,
+        ctx: *ctx,
         vars,
         blocks,
         line: func.line,
