@@ -1,5 +1,5 @@
 //! Speed of compilation and of compiled code on hand-built kernels, without the rest of the compiler and runtime:
-//! `cargo run --release -p codegen --example kernels`.
+//! `cargo run --release -p codegen --example kernels`; with `asm` it prints their machine code.
 #![allow(unsafe_code, reason = "stand-ins for runtime functions")]
 #![allow(clippy::indexing_slicing, clippy::unwrap_used, reason = "an example")]
 
@@ -106,6 +106,11 @@ fn main_of(n: i64) -> Func {
 }
 
 fn main() {
+    if std::env::args().nth(1).as_deref() == Some("asm") {
+        let program = Program { funcs: vec![main_of(1), fib(1), lcg()], ..Program::default() };
+        print!("{}", codegen::dump_asm(&program, &Options { optimize: true, ..Options::default() }).unwrap());
+        return;
+    }
     let functions: HashMap<&str, *const u8> = HashMap::from([
         ("sched.yield", refill as *const u8),
         ("sched.overflow", nothing as *const u8),
