@@ -276,10 +276,11 @@ impl Lower<'_, '_, '_> {
             }
             Callee::Table(table) => (self.dispatch(*table, dsts, args, &values)?, true),
         };
-        // Results mean nothing when a trap is pending, so they are defined on the other path only.
+        // Results mean nothing when a trap is pending, so they are defined on the other path only. Generated code may
+        // always trap (by its stack check): without an unwind block the trap leaves this function too.
         let results = self.b.inst_results(inst).to_vec();
-        if let Some(unwind) = unwind.filter(|_| traps) {
-            self.trap_test(Some(unwind))?;
+        if traps {
+            self.trap_test(unwind)?;
         }
         if dsts.len() > results.len() {
             return Err("malformed MIR: more destinations than results".to_string());

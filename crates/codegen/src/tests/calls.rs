@@ -128,6 +128,18 @@ fn traps_of_the_runtime_unwind() {
 }
 
 #[test]
+fn a_trap_without_unwind_block_leaves_the_function() {
+    let mut f = Build::new("f", &[Rep::Int], &[Rep::Int]);
+    let (x, dst) = (f.local(Rep::Float), f.local(Rep::Int));
+    let _ = f.push(InstKind::FromBits(x, Local(0)));
+    let callee = Callee::Runtime("trunc");
+    let _ = f.push(InstKind::Call { dsts: vec![dst], callee, args: vec![x], unwind: None }).ret(dst);
+    let program = program(vec![f.func]);
+    assert_eq!(eval(&program, 9.75f64.to_bits() as i64, 0).unwrap()[0], 9);
+    assert_eq!(eval(&program, f64::NAN.to_bits() as i64, 0).unwrap_err().0, trap::BOUNDS);
+}
+
+#[test]
 fn interfaces_dispatch_on_the_class() {
     let method = |name: &str, result: i64| {
         let mut f = Build::new(name, &[Rep::Obj, Rep::Int], &[Rep::Int]);
