@@ -182,7 +182,8 @@ impl Verifier<'_> {
             if symbol.traps != unwinds {
                 return Err(format!("{name}: unwind edge and `traps` disagree"));
             }
-            let abi = |locals: &[Local]| locals.iter().map(|l| Ok(self.rep(*l)?.abi())).collect::<Result<Vec<_>, String>>();
+            let abi =
+                |locals: &[Local]| locals.iter().map(|l| Ok(self.rep(*l)?.abi())).collect::<Result<Vec<_>, String>>();
             if abi(args)? != symbol.params || abi(dsts)? != symbol.results {
                 return Err(format!("{name}: wrong arguments or results"));
             }

@@ -299,7 +299,9 @@ impl<'a> FnLower<'_, 'a> {
                     let value = self.expr(e);
                     let value = match value.shape {
                         Shape::One(_) => value,
-                        _ => self.coerce(value, Shape::One(if kind == symbols::PART_TEXT { Rep::Obj } else { Rep::Int })),
+                        _ => {
+                            self.coerce(value, Shape::One(if kind == symbols::PART_TEXT { Rep::Obj } else { Rep::Int }))
+                        }
                     };
                     out.push((kind, self.protect(value, later)));
                 }
