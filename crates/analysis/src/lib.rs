@@ -2,9 +2,17 @@
 //!
 //! `decls` reads all declarations into an `Env`; `bodies` checks function bodies against it and fills the HIR.
 
+pub mod decls;
 pub mod env;
+pub mod gc;
+mod graph;
 pub mod hir;
+mod satisfy;
+mod scope;
+pub mod show;
 pub mod types;
+
+pub use gc::dump_gc;
 
 use diagnostics::Diagnostic;
 use diagnostics::span::FileId;
@@ -17,6 +25,7 @@ pub struct Input {
     pub is_library: bool,
 }
 
+/// One file. `test` blocks in it are checked; commands that drop them take `ast::Decl::Test` out first.
 pub struct InputFile {
     pub id: FileId,
     /// `None` for the project itself, else the key of the dependency in `[deps]`.
