@@ -3,6 +3,7 @@
 //! `decls` reads all declarations into an `Env`; `bodies` checks function bodies against it and fills the HIR.
 
 pub mod decls;
+mod dump;
 pub mod env;
 pub mod gc;
 mod graph;
@@ -12,6 +13,7 @@ mod scope;
 pub mod show;
 pub mod types;
 
+pub use dump::dump_hir;
 pub use gc::dump_gc;
 
 use diagnostics::Diagnostic;
@@ -41,4 +43,15 @@ pub struct Output {
     /// Present when there is no error.
     pub program: Option<hir::Program>,
     pub diagnostics: Vec<Diagnostic>,
+}
+
+/// All stages of the checker over a program; `bodies` checks function bodies. Diagnostics are sorted by position.
+fn check_with(input: &Input, bodies: impl FnOnce(&mut env::Env<'_>, &mut Vec<Diagnostic>)) -> Output {
+    let mut diagnostics = Vec::new();
+    let mut env = decls::collect(input, &mut diagnostics);
+    bodies(&mut env, &mut diagnostics);
+    decls::modules::report_unused(&env, &mut diagnostics);
+    diagnostics.sort_by_key(|d| (d.span.file, d.span.start));
+    let failed = diagnostics.iter().any(Diagnostic::is_error);
+    Output { program: (!failed).then_some(env.program), diagnostics }
 }
