@@ -2,6 +2,7 @@
 //!
 //! `decls` reads all declarations into an `Env`; `bodies` checks function bodies against it and fills the HIR.
 
+pub mod bodies;
 pub mod decls;
 mod dump;
 pub mod env;
@@ -43,6 +44,12 @@ pub struct Output {
     /// Present when there is no error.
     pub program: Option<hir::Program>,
     pub diagnostics: Vec<Diagnostic>,
+}
+
+/// Checks a program: declarations, then bodies. Diagnostics are sorted by position.
+#[must_use]
+pub fn check(input: &Input) -> Output {
+    check_with(input, bodies::check_bodies)
 }
 
 /// All stages of the checker over a program; `bodies` checks function bodies. Diagnostics are sorted by position.
