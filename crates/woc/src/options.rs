@@ -60,7 +60,7 @@ pub enum Stage {
 }
 
 #[derive(Parser)]
-#[command(name = "woc", disable_help_subcommand = true, args_conflicts_with_subcommands = true)]
+#[command(name = "woc", disable_help_subcommand = true)]
 struct Cli {
     #[command(flatten)]
     common: Common,
@@ -130,6 +130,9 @@ pub fn parse(args: Vec<OsString>) -> Result<Invocation, i32> {
     };
     if let Some(bad) = cli.common.define.iter().find(|name| !is_flag_name(name)) {
         return Err(usage_error(&format!("-D needs the name of a build flag, not `{bad}`")));
+    }
+    if cli.command.is_some() && cli.path.is_some() {
+        return Err(usage_error("a PATH before a command"));
     }
     let action = match (cli.command, cli.path) {
         _ if cli.version => Action::Version,
