@@ -14,12 +14,12 @@ hello *ARGS:
 
 # measure the hello app
 bench *ARGS:
-    bench/run {{ARGS}}
+    python3 bench/run.py {{ARGS}}
 
 # the corpus in the release profile
 smoke:
     cargo test --release -p corpus --test corpus
 
-# mutate corpus files and feed them to the parser
-fuzz *ARGS:
-    cargo fuzz run parse {{ARGS}}
+# mutated corpus files through the compiler, as many as FUZZ_CASES says
+fuzz CASES="20000":
+    FUZZ_CASES={{CASES}} cargo test --release -p corpus --test mutate

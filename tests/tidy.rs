@@ -126,7 +126,7 @@ fn cases_have_their_files() {
     report(&faults);
 }
 
-/// The first comment line says which section (`7.2`), checklist entry or rule (`[OWN-1]`) the case pins.
+/// The first comment line says which section (`7.2`), checklist entry or rule (`OWN-1`) the case pins.
 #[test]
 fn cases_cite_a_section() {
     let mut faults = Vec::new();
@@ -136,8 +136,11 @@ fn cases_cite_a_section() {
         let section = comment
             .split(|c: char| !c.is_ascii_digit() && c != '.')
             .any(|w| w.trim_matches('.').split_once('.').is_some_and(|(a, b)| !a.is_empty() && !b.is_empty()));
-        let rule =
-            comment.split_once('[').is_some_and(|(_, r)| r.split_once(']').is_some_and(|(r, _)| r.contains('-')));
+        let rule = comment.split(|c: char| !c.is_ascii_alphanumeric() && c != '-').any(|w| {
+            w.split_once('-').is_some_and(|(tag, n)| {
+                tag.len() >= 2 && tag.bytes().all(|b| b.is_ascii_uppercase()) && n.parse::<u32>().is_ok()
+            })
+        });
         let chapter = comment.trim_start().split_once([':', ' ']).is_some_and(|(n, _)| n.parse::<u32>().is_ok());
         if !section && !rule && !chapter {
             faults.push(format!("{}: the first comment line cites no section", short(&dir)));
