@@ -16,10 +16,10 @@ hello *ARGS:
 bench *ARGS:
     python3 bench/run.py {{ARGS}}
 
-# the corpus in the release profile
+# the hello app against real clients
 smoke:
-    cargo test --release -p corpus --test corpus
+    scripts/hello-accept.sh
 
-# mutated corpus files through the compiler, as many as FUZZ_CASES says
+# mutated corpus files through the compiler, as many as CASES says; fuzz/README.md has the coverage-guided targets
 fuzz CASES="20000":
     FUZZ_CASES={{CASES}} cargo test --release -p corpus --test mutate

@@ -43,6 +43,9 @@ const OPTIONAL: &[&str] = &[
     "wo.toml",
 ];
 
+/// Packages outside the workspace.
+const OUTSIDE: &[&str] = &["fuzz", "bench/peers"];
+
 const LINES_MAX: usize = 1_200;
 
 #[track_caller]
@@ -258,7 +261,7 @@ fn unsafe_is_confined() {
 fn packages_inherit_the_lints() {
     let manifests = sources("toml").into_iter().filter(|(p, t)| name(p) == "Cargo.toml" && t.contains("[package]"));
     let faults: Vec<String> = manifests
-        .filter(|(p, t)| !t.contains("[lints]\nworkspace = true") && !short(p).starts_with("fuzz"))
+        .filter(|(p, t)| !t.contains("[lints]\nworkspace = true") && !OUTSIDE.iter().any(|o| short(p).starts_with(o)))
         .map(|(p, _)| format!("{}: no `[lints] workspace = true`", short(&p)))
         .collect();
     report(&faults);

@@ -149,6 +149,7 @@ pub const SYMBOLS: &[Symbol] = &[
     pure("parse_float", &[W], &[F]),
     sym("float_to_text", &[F], &[W]),
     pure("float_cmp", &[F, F], &[W]),
+    pure("sqrt", &[F], &[F]),
     sym("bytes_of_text", &[W], &[W]),
     sym("text_of_bytes", &[W], &[W]),
     pure("bytes_len", &[W], &[W]),
