@@ -70,8 +70,8 @@ impl<'a> Excerpts<'a> {
         let text = String::from_utf8_lossy(&text);
         // The first line repeats the severity; the specification's own first line stands already.
         let body = text.split_once('\n').map_or("", |(_, rest)| rest);
-        out.push_str(&self.byte_columns(body, d));
-        if !out.ends_with('\n') {
+        for line in self.byte_columns(body, d).lines() {
+            out.push_str(line.trim_end());
             out.push('\n');
         }
     }

@@ -6,10 +6,11 @@ use std::path::Path;
 
 use diagnostics::Diagnostic;
 use diagnostics::render::{SourceFile, render};
-use project::Project;
+use project::{Project, ProjectFile};
 
 use crate::options::{Action, Invocation, Stage, USAGE, help_text, usage_error};
-use crate::{crash, output, pipeline};
+use crate::pipeline::{self, Tests};
+use crate::{crash, output};
 
 const OK: i32 = 0;
 const ERRORS: i32 = 1;
@@ -63,18 +64,16 @@ impl Session<'_> {
     fn report(&mut self) -> bool {
         let failed = self.diagnostics.iter().any(Diagnostic::is_error);
         if !self.diagnostics.is_empty() {
-            let files: Vec<SourceFile> = std::mem::take(&mut self.project.files)
-                .into_iter()
-                .map(|f| SourceFile { display: f.display, bytes: f.bytes })
-                .collect();
+            let source = |f: &ProjectFile| SourceFile { display: f.display.clone(), bytes: f.bytes.clone() };
+            let files: Vec<SourceFile> = self.project.files.iter().map(source).collect();
             output::stderr(&render(&mut self.diagnostics, &files, self.invocation.format, output::color()));
         }
         failed
     }
 
     /// All stages of the front end. The HIR is missing if there is an error.
-    fn analyse(&mut self) -> Option<pipeline::Hir> {
-        let (hir, diagnostics) = pipeline::check(&self.project, &self.invocation.flags);
+    fn analyse(&mut self, tests: Tests) -> Option<pipeline::Hir> {
+        let (hir, diagnostics) = pipeline::check(&self.project, &self.invocation.flags, tests);
         self.diagnostics = diagnostics;
         hir
     }
@@ -85,7 +84,7 @@ fn check(invocation: &Invocation, path: &Path) -> i32 {
         Ok(session) => session,
         Err(status) => return status,
     };
-    let hir = session.analyse();
+    let hir = session.analyse(Tests::Keep);
     match (session.report(), hir) {
         (true, _) => ERRORS,
         (false, Some(_)) => OK,
@@ -98,8 +97,7 @@ fn run(invocation: &Invocation, path: &Path, args: &[OsString]) -> i32 {
         Ok(session) => session,
         Err(status) => return status,
     };
-    let hir = session.analyse();
-    let files: Vec<String> = session.project.files.iter().map(|f| f.display.clone()).collect();
+    let hir = session.analyse(Tests::Drop);
     if session.report() {
         return ERRORS;
     }
@@ -112,7 +110,7 @@ fn run(invocation: &Invocation, path: &Path, args: &[OsString]) -> i32 {
         return USAGE;
     }
     let args = args.iter().map(|a| a.clone().into_vec()).collect();
-    match pipeline::run(&hir, invocation.optimize, files, args) {
+    match pipeline::run(&hir, &session.project, invocation.optimize, args) {
         Ok(status) => status,
         Err(what) => crash::failed(&what),
     }
@@ -130,11 +128,11 @@ fn dump(invocation: &Invocation, stage: Stage, path: &Path) -> i32 {
             session.diagnostics = diagnostics;
             Ok(text)
         }
-        Stage::Gc | Stage::Plan => {
+        Stage::Plan => {
             return usage_error("this dump is not available yet in this version");
         }
-        Stage::Hir | Stage::Mir | Stage::Clif | Stage::Asm => match session.analyse() {
-            Some(hir) => pipeline::dump_lowered(&hir, stage, invocation.optimize),
+        Stage::Hir | Stage::Gc | Stage::Mir | Stage::Clif | Stage::Asm => match session.analyse(Tests::Drop) {
+            Some(hir) => pipeline::dump_lowered(&hir, &session.project, stage, invocation.optimize),
             None => Ok(String::new()),
         },
     };

@@ -8,23 +8,38 @@ use crate::options::Stage;
 
 pub use stages::{Hir, check, dump_ast, dump_lowered, dump_tokens, has_main, run};
 
+/// What becomes of `test` blocks behind the parser.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tests {
+    /// `woc check` checks them.
+    Keep,
+    /// Every other command drops them.
+    Drop,
+}
+
 fn id(index: usize) -> FileId {
     FileId(u32::try_from(index).unwrap_or(u32::MAX))
 }
 
 #[cfg(feature = "stages")]
 mod stages {
-    use super::{Diagnostic, Project, Stage, id};
+    use diagnostics::span::LineIndex;
+    use syntax::ast;
+
+    use super::{Diagnostic, Project, Stage, Tests, id};
 
     pub type Hir = analysis::hir::Program;
 
     /// Parses and checks everything. The program is there exactly when no diagnostic is an error.
-    pub fn check(project: &Project, flags: &[String]) -> (Option<Hir>, Vec<Diagnostic>) {
+    pub fn check(project: &Project, flags: &[String], tests: Tests) -> (Option<Hir>, Vec<Diagnostic>) {
         let mut diagnostics = Vec::new();
         let mut files = Vec::new();
         for (index, file) in project.files.iter().enumerate() {
-            let parsed = syntax::parse(id(index), &file.bytes, flags);
+            let mut parsed = syntax::parse(id(index), &file.bytes, flags);
             diagnostics.extend(parsed.diagnostics);
+            if tests == Tests::Drop {
+                parsed.file.decls.retain(|d| !matches!(d, ast::Decl::Test(_)));
+            }
             files.push(analysis::InputFile {
                 id: id(index),
                 package: file.package.clone(),
@@ -45,20 +60,29 @@ mod stages {
     }
 
     /// Compiles in memory and runs; the result is the program's exit status, the error an internal failure.
-    pub fn run(hir: &Hir, optimize: bool, files: Vec<String>, args: Vec<Vec<u8>>) -> Result<i32, String> {
-        let program = mir::lower(hir, optimize);
+    pub fn run(hir: &Hir, project: &Project, optimize: bool, args: Vec<Vec<u8>>) -> Result<i32, String> {
+        let program = lower(hir, project, optimize);
+        let files = project.files.iter().map(|f| f.display.clone()).collect();
         let options = codegen::Options { optimize, verify: cfg!(debug_assertions), files, args };
         let image = codegen::compile(&program, &options)?;
         drop(program);
         Ok(sched::run(image))
     }
 
+    fn lower(hir: &Hir, project: &Project, optimize: bool) -> mir::ir::Program {
+        let mut program = mir::lower(hir, optimize);
+        let lines: Vec<LineIndex> = project.files.iter().map(|f| LineIndex::new(&f.bytes)).collect();
+        let at = |file| usize::try_from(file).ok().and_then(|i: usize| lines.get(i));
+        mir::resolve_lines(&mut program, |file, offset| at(file).map_or(0, |l| l.line_col(offset).0));
+        program
+    }
+
     /// The tokens of every file, each below a line with its name.
     pub fn dump_tokens(project: &Project, flags: &[String]) -> String {
         let mut out = String::new();
-        for (index, file) in project.files.iter().enumerate() {
+        for file in &project.files {
             heading(&mut out, &file.display);
-            out.push_str(&syntax::dump_tokens(id(index), &file.bytes, flags));
+            out.push_str(&syntax::dump_tokens(&file.bytes, flags));
         }
         out
     }
@@ -83,11 +107,13 @@ mod stages {
     }
 
     /// The text of a stage behind the checker.
-    pub fn dump_lowered(hir: &Hir, stage: Stage, optimize: bool) -> Result<String, String> {
-        if stage == Stage::Hir {
-            return Ok(format!("{hir:#?}\n"));
+    pub fn dump_lowered(hir: &Hir, project: &Project, stage: Stage, optimize: bool) -> Result<String, String> {
+        match stage {
+            Stage::Hir => return Ok(analysis::dump_hir(hir)),
+            Stage::Gc => return Ok(analysis::dump_gc(hir)),
+            _ => {}
         }
-        let program = mir::lower(hir, optimize);
+        let program = lower(hir, project, optimize);
         let options = codegen::Options { optimize, ..codegen::Options::default() };
         match stage {
             Stage::Clif => codegen::dump_clif(&program, &options),
@@ -99,12 +125,14 @@ mod stages {
 
 #[cfg(not(feature = "stages"))]
 mod stages {
-    use super::{Diagnostic, Project, Stage, id};
+    use super::{Diagnostic, Project, Stage, Tests, id};
 
     #[derive(Default)]
     pub struct Hir;
 
-    pub fn check(_project: &Project, _flags: &[String]) -> (Option<Hir>, Vec<Diagnostic>) {
+    const MISSING: &str = "this woc was built without its stages";
+
+    pub fn check(_project: &Project, _flags: &[String], _tests: Tests) -> (Option<Hir>, Vec<Diagnostic>) {
         let _ = id(0);
         (Some(Hir), Vec::new())
     }
@@ -113,8 +141,8 @@ mod stages {
         true
     }
 
-    pub fn run(_hir: &Hir, _optimize: bool, _files: Vec<String>, _args: Vec<Vec<u8>>) -> Result<i32, String> {
-        Err("this woc was built without its stages".to_owned())
+    pub fn run(_hir: &Hir, _project: &Project, _optimize: bool, _args: Vec<Vec<u8>>) -> Result<i32, String> {
+        Err(MISSING.to_owned())
     }
 
     pub fn dump_tokens(_project: &Project, _flags: &[String]) -> String {
@@ -125,7 +153,7 @@ mod stages {
         (String::new(), Vec::new())
     }
 
-    pub fn dump_lowered(_hir: &Hir, _stage: Stage, _optimize: bool) -> Result<String, String> {
-        Err("this woc was built without its stages".to_owned())
+    pub fn dump_lowered(_hir: &Hir, _project: &Project, _stage: Stage, _optimize: bool) -> Result<String, String> {
+        Err(MISSING.to_owned())
     }
 }
