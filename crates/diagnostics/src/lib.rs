@@ -1,6 +1,8 @@
 //! Diagnostics as values: a code, a title, labelled spans, notes and a help. Stages collect them; `woc` renders them
 //! once, at the end (`render`).
 
+mod excerpt;
+pub mod render;
 pub mod span;
 
 use span::Span;

@@ -1,1 +1,23 @@
-fn main() {}
+//! The command `woc`: all of the compiler's input and output, printing and exit codes (language specification 14).
+//!
+//! Exit codes: 0 success, 1 errors in the program, 2 usage, unreadable input or manifest, 70 internal failure.
+//! `woc run` passes the program's own status on.
+
+mod command;
+mod crash;
+mod options;
+mod output;
+mod pipeline;
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+fn main() {
+    let args: Vec<std::ffi::OsString> = std::env::args_os().collect();
+    let status = crash::guarded(move || match options::parse(args) {
+        Ok(invocation) => command::execute(&invocation),
+        Err(status) => status,
+    });
+    // Nothing is worth destroying: large trees would take longer to free than to compile.
+    std::process::exit(status);
+}

@@ -1,0 +1,206 @@
+//! The command line as a value. Usage errors are one line that begins `woc: `, then the usage.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::error::ErrorKind;
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use diagnostics::render::Format;
+
+use crate::output;
+
+pub const USAGE: i32 = 2;
+
+const USAGE_TEXT: &str = "\
+usage: woc PATH                      check a program, a library or a single file
+       woc check PATH                report every diagnostic, write nothing
+       woc run PATH [-- ARG...]      compile in memory and run
+       woc dump STAGE PATH           STAGE: tokens, ast, hir, gc, plan, mir, clif, asm
+       woc version
+options: -D NAME (defines a build flag, repeatable), --format human|short|json
+";
+
+/// What to do, with every option resolved.
+#[derive(Clone, Debug)]
+pub struct Invocation {
+    pub action: Action,
+    /// Build flags of `-D`.
+    pub flags: Vec<String>,
+    pub format: Format,
+    pub optimize: bool,
+}
+
+#[derive(Clone, Debug)]
+pub enum Action {
+    Check(PathBuf),
+    Run {
+        path: PathBuf,
+        args: Vec<OsString>,
+    },
+    Dump {
+        stage: Stage,
+        path: PathBuf,
+    },
+    Version,
+    Help,
+    /// A form of a later version.
+    Unavailable(&'static str),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Stage {
+    Tokens,
+    Ast,
+    Hir,
+    Gc,
+    Plan,
+    Mir,
+    Clif,
+    Asm,
+}
+
+#[derive(Parser)]
+#[command(name = "woc", disable_help_subcommand = true)]
+struct Cli {
+    #[command(flatten)]
+    common: Common,
+    #[command(subcommand)]
+    command: Option<Command>,
+    #[arg(value_name = "PATH")]
+    path: Option<PathBuf>,
+    #[arg(short = 'V', long)]
+    version: bool,
+}
+
+#[derive(Args)]
+struct Common {
+    #[arg(short = 'D', value_name = "NAME", global = true)]
+    define: Vec<String>,
+    #[arg(long, value_enum, value_name = "FORMAT", default_value = "human", global = true)]
+    format: FormatName,
+    /// Switches optimisation off, as `WO_OPT=0` does.
+    #[arg(long, hide = true, global = true)]
+    no_opt: bool,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum FormatName {
+    Human,
+    Short,
+    Json,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Check {
+        path: PathBuf,
+    },
+    Run {
+        path: PathBuf,
+        #[arg(last = true)]
+        args: Vec<OsString>,
+    },
+    Dump {
+        #[arg(value_enum)]
+        stage: Stage,
+        path: PathBuf,
+    },
+    Version,
+    Build(Later),
+    Test(Later),
+    Fmt(Later),
+    New(Later),
+    Db(Later),
+    #[command(hide = true)]
+    UpdateDeps(Later),
+}
+
+#[derive(Args)]
+struct Later {
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    _rest: Vec<OsString>,
+}
+
+/// Reads `args` (with the program's name first). Prints usage errors and gives their exit status.
+pub fn parse(args: Vec<OsString>) -> Result<Invocation, i32> {
+    let cli = match Cli::try_parse_from(accepted_spellings(args)) {
+        Ok(cli) => cli,
+        Err(e) if matches!(e.kind(), ErrorKind::DisplayHelp) => return Ok(plain(Action::Help)),
+        Err(e) => return Err(usage_error(&first_paragraph(&e.to_string()))),
+    };
+    if let Some(bad) = cli.common.define.iter().find(|name| !is_flag_name(name)) {
+        return Err(usage_error(&format!("-D needs the name of a build flag, not `{bad}`")));
+    }
+    if cli.command.is_some() && cli.path.is_some() {
+        return Err(usage_error("a PATH before a command"));
+    }
+    let action = match (cli.command, cli.path) {
+        _ if cli.version => Action::Version,
+        (Some(Command::Check { path }), _) | (None, Some(path)) => Action::Check(path),
+        (Some(Command::Run { path, args }), _) => Action::Run { path, args },
+        (Some(Command::Dump { stage, path }), _) => Action::Dump { stage, path },
+        (Some(Command::Version), _) => Action::Version,
+        (Some(Command::Build(_)), _) => Action::Unavailable("build"),
+        (Some(Command::Test(_)), _) => Action::Unavailable("test"),
+        (Some(Command::Fmt(_)), _) => Action::Unavailable("fmt"),
+        (Some(Command::New(_)), _) => Action::Unavailable("new"),
+        (Some(Command::Db(_)), _) => Action::Unavailable("db"),
+        (Some(Command::UpdateDeps(_)), _) => Action::Unavailable("--update-deps"),
+        (None, None) => return Err(usage_error("a PATH or a command is missing")),
+    };
+    let format = match cli.common.format {
+        FormatName::Human => Format::Human,
+        FormatName::Short => Format::Short,
+        FormatName::Json => Format::Json,
+    };
+    let optimize = !cli.common.no_opt && std::env::var_os("WO_OPT").is_none_or(|v| v != "0");
+    Ok(Invocation { action, flags: cli.common.define, format, optimize })
+}
+
+pub fn help_text() -> &'static str {
+    USAGE_TEXT
+}
+
+fn plain(action: Action) -> Invocation {
+    Invocation { action, flags: Vec::new(), format: Format::Human, optimize: true }
+}
+
+/// Prints one line and the usage; gives the exit status.
+pub fn usage_error(text: &str) -> i32 {
+    output::stderr(&format!("woc: {}\n{USAGE_TEXT}", text.replace(char::is_control, " ")));
+    USAGE
+}
+
+/// `--dump-gc PATH` is `dump gc PATH`, `--update-deps` a command; nothing is touched behind `--`.
+fn accepted_spellings(args: Vec<OsString>) -> Vec<OsString> {
+    let mut out = Vec::with_capacity(args.len() + 1);
+    let mut rest = args.into_iter();
+    while let Some(arg) = rest.next() {
+        match arg.to_str() {
+            Some("--") => {
+                out.push(arg);
+                out.extend(rest);
+                break;
+            }
+            Some("--update-deps") => out.push("update-deps".into()),
+            Some(text) if text.starts_with("--dump-") => {
+                out.push("dump".into());
+                out.push(text.trim_start_matches("--dump-").into());
+            }
+            _ => out.push(arg),
+        }
+    }
+    out
+}
+
+/// The message of a clap error without its prefix and its own usage text.
+fn first_paragraph(text: &str) -> String {
+    let body = text.strip_prefix("error: ").unwrap_or(text);
+    let lines: Vec<&str> = body.lines().map(str::trim).take_while(|l| !l.is_empty()).collect();
+    lines.join(" ")
+}
+
+fn is_flag_name(name: &str) -> bool {
+    name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+        && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-')
+}

@@ -1,0 +1,126 @@
+//! Forms and exit codes of the command (14).
+
+use crate::{Tree, assert_one_line, assert_status, assert_usage, woc};
+
+const HELLO: &[u8] = b"fn main() { print(\"hello\") }\n";
+
+#[test]
+fn version_names_release_and_platform() {
+    for form in ["version", "--version"] {
+        let out = woc(&[form]);
+        assert_status(&out, 0);
+        let text = out.stdout_text();
+        let rest = text.strip_prefix("writeonce ").expect("name");
+        let (version, platform) = rest.trim_end().split_once(' ').expect("two parts");
+        assert_eq!(version.split('.').count(), 3, "{text}");
+        assert_eq!(platform.split('/').count(), 2, "{text}");
+    }
+}
+
+#[test]
+fn help_is_no_error() {
+    let out = woc(&["--help"]);
+    assert_status(&out, 0);
+    assert!(out.stdout_text().starts_with("usage: woc "));
+}
+
+#[test]
+fn usage_errors() {
+    for args in [
+        &[][..],
+        &["--bogus", "x"],
+        &["check"],
+        &["check", "a", "b"],
+        &["run"],
+        &["dump", "nope", "x"],
+        &["dump", "ast"],
+        &["check", "--format", "xml", "x"],
+        &["-D"],
+        &["check", "-D", "", "x"],
+        &["check", "-D", "1x", "x"],
+        &["check", "-D", "a b", "x"],
+        &["a", "b"],
+    ] {
+        let out = woc(args);
+        assert_eq!(out.status, Some(2), "{args:?}");
+        assert_usage(&out);
+    }
+}
+
+#[test]
+fn later_forms_say_so() {
+    for args in [
+        &["build", "x", "-o", "y"][..],
+        &["test", "x", "--filter", "y"],
+        &["fmt", "--check", "x"],
+        &["new", "--lib", "x"],
+        &["db", "stat", "x"],
+        &["--update-deps", "x"],
+    ] {
+        assert_one_line(&woc(args), "not available yet");
+    }
+}
+
+#[test]
+fn status_of_check() {
+    let tree = Tree::new(&[("good.wo", HELLO), ("bad.wo", b"fn main() { print(nothing) }\n")]);
+    for form in [&["check", "good.wo"][..], &["good.wo"]] {
+        let out = tree.woc(form);
+        assert_status(&out, 0);
+        assert!(out.stdout.is_empty() && out.stderr.is_empty(), "{}", out.stderr_text());
+    }
+    let out = tree.woc(&["check", "bad.wo"]);
+    assert_status(&out, 1);
+    assert!(out.stdout.is_empty());
+    assert!(out.stderr_text().starts_with("bad.wo:1:19: error WO-E403: "), "{}", out.stderr_text());
+    assert_status(&tree.woc(&["run", "bad.wo"]), 1);
+}
+
+#[test]
+fn run_passes_the_status_and_arguments_on() {
+    let source = b"fn main(args: multi Text) -> Int {\n  for a in args { print(a) }\n  return 7\n}\n";
+    let tree = Tree::new(&[("a.wo", source)]);
+    let out = tree.woc(&["run", "a.wo", "--", "one", "--two", "-D", "--", ""]);
+    assert_status(&out, 7);
+    assert_eq!(out.stdout_text(), "one\n--two\n-D\n--\n\n");
+    let out = tree.woc_env(&["run", "a.wo"], &[("WO_OPT", "0")]);
+    assert_status(&out, 7);
+    assert!(out.stdout.is_empty() && out.stderr.is_empty());
+}
+
+#[test]
+fn run_needs_a_main() {
+    let tree = Tree::new(&[("a.wo", b"fn helper() { }\n")]);
+    assert_status(&tree.woc(&["check", "a.wo"]), 0);
+    assert_one_line(&tree.woc(&["run", "a.wo"]), "main");
+}
+
+#[test]
+fn flags_define_build_flags_anywhere() {
+    let source = b"fn main() {\n#if LOUD\n  print(\"loud\")\n#else\n  print(\"quiet\")\n#end\n}\n";
+    let tree = Tree::new(&[("a.wo", source)]);
+    assert_eq!(tree.woc(&["run", "a.wo"]).stdout_text(), "quiet\n");
+    assert_eq!(tree.woc(&["run", "-D", "LOUD", "a.wo"]).stdout_text(), "loud\n");
+    assert_eq!(tree.woc(&["-D", "LOUD", "run", "a.wo"]).stdout_text(), "loud\n");
+    assert_eq!(tree.woc(&["run", "-D", "OTHER", "-DLOUD", "a.wo"]).stdout_text(), "loud\n");
+}
+
+#[test]
+fn warnings_keep_status_zero() {
+    let tree = Tree::new(&[("a.wo", b"use time\nfn main() { print(\"x\") }\n")]);
+    let out = tree.woc(&["check", "a.wo"]);
+    assert_status(&out, 0);
+    assert!(out.stderr_text().starts_with("a.wo:1:1: warning WO-W202: "), "{}", out.stderr_text());
+}
+
+#[test]
+fn dumps_are_stable_text() {
+    let tree = Tree::new(&[("a.wo", HELLO)]);
+    for stage in ["tokens", "ast", "hir", "mir", "clif", "asm"] {
+        let first = tree.woc(&["dump", stage, "a.wo"]);
+        assert_status(&first, 0);
+        assert!(!first.stdout.is_empty(), "{stage}");
+        let second = tree.woc(&[&format!("--dump-{stage}"), "a.wo"]);
+        assert_eq!(first.stdout_text(), second.stdout_text(), "{stage}");
+    }
+}
