@@ -180,7 +180,7 @@ pub fn new_kind(ctx: &mut Ctx, kind: u32, bytes: &[u8]) -> *mut Obj {
     let obj = allocate(ctx, kind, bytes.len(), bytes.len());
     if !obj.is_null() {
         // SAFETY: the object has room for the bytes and is new, so the two do not overlap.
-        unsafe { data(obj).copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
+        let _ = unsafe { copy_to(data(obj), bytes) };
     }
     obj
 }
@@ -307,15 +307,38 @@ pub struct Part {
     pub word: u64,
 }
 
-/// Copies bytes to `at`; their number.
+/// Copies bytes to `at`; their number. Short ones, the usual case, without a call.
 ///
 /// # Safety
 /// There is room for them at `at`, and the two do not overlap.
 #[inline]
 unsafe fn copy_to(at: *mut u8, from: &[u8]) -> usize {
-    // SAFETY: the caller's promise.
-    unsafe { at.copy_from_nonoverlapping(from.as_ptr(), from.len()) };
-    from.len()
+    let (n, from) = (from.len(), from.as_ptr());
+    // SAFETY: the caller's promise; each pair of words covers the bytes and nothing else.
+    unsafe {
+        match n {
+            0 => {}
+            1..4 => {
+                *at = *from;
+                *at.add(n / 2) = *from.add(n / 2);
+                *at.add(n - 1) = *from.add(n - 1);
+            }
+            4..8 => {
+                let (first, last) =
+                    (from.cast::<u32>().read_unaligned(), from.add(n - 4).cast::<u32>().read_unaligned());
+                at.cast::<u32>().write_unaligned(first);
+                at.add(n - 4).cast::<u32>().write_unaligned(last);
+            }
+            8..=16 => {
+                let (first, last) =
+                    (from.cast::<u64>().read_unaligned(), from.add(n - 8).cast::<u64>().read_unaligned());
+                at.cast::<u64>().write_unaligned(first);
+                at.add(n - 8).cast::<u64>().write_unaligned(last);
+            }
+            _ => at.copy_from_nonoverlapping(from, n),
+        }
+    }
+    n
 }
 
 /// Writes a part to `at`; its length.
@@ -385,6 +408,20 @@ pub unsafe fn append(ctx: &mut Ctx, text: *mut Obj, parts: &[Part]) -> *mut Obj 
     // bytes are the same; the write goes behind them.
     unsafe {
         let len = bytes(text).len();
+        // The usual turn of a loop: one text goes into spare room.
+        if let [Part { kind: PART_TEXT, word }] = *parts
+            && word as *mut Obj != text
+            && !text.is_null()
+            && object::count(text) == 1
+        {
+            let more = bytes(word as *mut Obj);
+            if len + more.len() <= (*text.cast::<Text>()).capacity as usize {
+                let end = len + copy_to(data(text).add(len), more);
+                (*text.cast::<Text>()).len = end as u64;
+                (*text.cast::<Text>()).hash = AtomicU32::new(0);
+                return text;
+            }
+        }
         let room = parts.iter().fold(len, |n, &p| n.saturating_add(bound(p)));
         if room == len {
             return if text.is_null() { empty() } else { text };
@@ -511,7 +548,7 @@ impl Sink for Builder<'_> {
                     return;
                 }
             }
-            data(self.obj).add(len).copy_from_nonoverlapping(bytes.as_ptr(), bytes.len());
+            let _ = copy_to(data(self.obj).add(len), bytes);
             (*self.obj.cast::<Text>()).len = end as u64;
         }
     }
