@@ -372,12 +372,26 @@ pub unsafe fn slot(ctx: &mut Ctx, obj: *mut Obj, key: u64) -> *mut u64 {
     // SAFETY: the caller's promise.
     unsafe {
         let m = &mut *obj.cast::<Map>();
-        let hash = if m.index.is_null() { 0 } else { m.hash(key) };
-        if let Some(i) = m.position(key, hash) {
-            return m.entry(i).add(1);
+        let (mut hash, mut free) = (0, usize::MAX);
+        if m.index.is_null() {
+            if let Some(i) = m.position(key, 0) {
+                return m.entry(i).add(1);
+            }
+        } else {
+            hash = m.hash(key);
+            free = m.slot_where(hash, |i| m.same(*m.entry(i), key));
+            if let Some(i) = (*m.index.add(free) as u32).checked_sub(1) {
+                return m.entry(i).add(1);
+            }
         }
-        if m.used == m.capacity && !m.grow(ctx) {
-            return std::ptr::null_mut();
+        if m.used == m.capacity {
+            if !m.grow(ctx) {
+                return std::ptr::null_mut();
+            }
+            if !m.index.is_null() {
+                hash = m.hash(key);
+                free = m.slot_where(hash, |_| false);
+            }
         }
         let i = m.used;
         let entry = m.entry(i);
@@ -386,8 +400,7 @@ pub unsafe fn slot(ctx: &mut Ctx, obj: *mut Obj, key: u64) -> *mut u64 {
         m.used += 1;
         m.len += 1;
         if !m.index.is_null() {
-            let hash = m.hash(key);
-            m.enter(hash, i);
+            *m.index.add(free) = u64::from(hash) << 32 | u64::from(i + 1);
         }
         let slot = plans(ctx).slot(m.key);
         object::retain_slot(ctx, slot, key);
