@@ -124,7 +124,11 @@ impl Handles {
         let mut waits: Vec<Token> = e.readers.drain(..).collect();
         waits.extend(e.writer.take());
         waits.extend(e.write_queue.drain(..));
-        sys::close(std::mem::replace(&mut e.fd, -1));
+        match std::mem::replace(&mut e.fd, -1) {
+            // The number must not pass to a connection: the runtime's own output goes there.
+            fd @ 0..=2 => sys::blank(fd),
+            fd => sys::close(fd),
+        }
         e.more_holders.clear();
         e.generation += 1;
         if !e.inherited {

@@ -63,7 +63,9 @@ pub struct Shard {
     pub actors: Vec<*mut Actor>,
     /// Per class: messages of it change hands as they are.
     pub plain: Vec<bool>,
-    /// Actors whose last address went.
+    /// Per class: offsets of fields that hold an actor's address.
+    pub actor_fields: Vec<Vec<u32>>,
+    /// Actors that may have become unreachable.
     pub orphans: Vec<*mut Actor>,
     pub reclaiming: bool,
     afters: Vec<Option<After>>,
@@ -126,6 +128,7 @@ impl Shard {
             stacks: Stacks::new(config.stack_kb),
             pool: Pool::new(config.pool, Arc::clone(&inbox)),
             plain: shim::plain_classes(&image.shapes),
+            actor_fields: shim::actor_fields(&image.shapes),
             config,
             image,
             stats: Stats::default(),
@@ -343,6 +346,9 @@ impl Shard {
         let now = sys::monotonic();
         self.last_poll = now;
         self.fire(now);
+        if !self.orphans.is_empty() {
+            actor::sweep(self);
+        }
         if look {
             for i in 0..self.reactor.filled() {
                 self.ready(i);
@@ -358,7 +364,7 @@ impl Shard {
                     if let Some(a) = self.afters.get_mut(i as usize).and_then(Option::take) {
                         self.free_afters.push(i);
                         actor::deliver(self, a.target, a.msg, "timer message");
-                        actor::release(a.target);
+                        actor::release_in(self, a.target);
                     }
                 }
                 Due::Fiber(slot) => {
@@ -684,7 +690,8 @@ pub fn run(s: *mut Shard) -> i32 {
                 }
             } else if sh.queue.is_empty() {
                 sh.poll(sys::NEVER);
-            } else if sh.switches >= SWITCHES {
+            }
+            if sh.switches >= SWITCHES {
                 sh.poll(0);
             }
             let Some(slot) = sh.queue.pop_front() else { continue };
@@ -747,10 +754,10 @@ unsafe fn end(s: *mut Shard) {
         sh.queue.clear();
         sh.out.flush();
         // Plain memory need not be released unless someone counts it.
-        if sh.config.stats || cfg!(debug_assertions) {
+        if sh.config.release_all {
             for a in std::mem::take(&mut sh.afters).into_iter().flatten() {
                 shim::release(&mut sh.ctx, a.msg);
-                actor::release(a.target);
+                actor::release_in(sh, a.target);
             }
             sh.reclaiming = true;
             while let Some(&a) = sh.actors.last() {

@@ -54,6 +54,7 @@ pub fn image(main: MainFn, receives: &[ReceiveFn]) -> &'static Image {
 pub fn config() -> Config {
     let mut c = config::read("test", |_| None).config;
     c.mailbox = 8;
+    c.release_all = true;
     c
 }
 
@@ -106,6 +107,10 @@ pub fn set_n(o: *mut Obj, n: i64) {
 
 pub fn addr(o: *mut Obj) -> *mut Actor {
     unsafe { field(o, 2).read() as *mut Actor }
+}
+
+pub fn set_addr(o: *mut Obj, a: *mut Actor) {
+    unsafe { field(o, 2).write(a as u64) };
 }
 
 /// A new object of a class with its Int and a text of its own.
