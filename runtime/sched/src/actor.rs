@@ -2,7 +2,8 @@
 //! actor holds no fiber. Everything here runs on the actor's home shard.
 
 use crate::fiber::{self, Outcome, State, Token, Wait};
-use crate::shard::{Shard, current, park};
+use crate::park::park;
+use crate::shard::{Shard, current};
 use crate::{report, shim, sys};
 use abi::desc::Reply;
 use abi::trap;

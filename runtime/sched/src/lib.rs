@@ -16,9 +16,11 @@ pub mod fiber;
 pub mod handle;
 pub mod net;
 pub mod output;
+pub mod park;
 pub mod pool;
 pub mod reactor;
 pub mod report;
+pub mod run;
 pub mod shard;
 pub mod shim;
 pub mod stack;
@@ -51,7 +53,7 @@ pub fn run_with(config: config::Config, image: &'static Image) -> i32 {
     values::object::set_heap_limit(config.heap_bytes);
     let program = config.program.clone();
     match shard::Shard::new(config, image) {
-        Ok(mut s) => shard::run(&raw mut *s),
+        Ok(mut s) => run::run(&raw mut *s),
         Err(e) => {
             sys::stderr_line(&format!("{program}: cannot start: {}", sys::text(e)));
             2

@@ -4,7 +4,8 @@
 use crate::addr::{self, Raw};
 use crate::fiber::{self, Outcome, Wait};
 use crate::handle::Entry;
-use crate::shard::{Shard, park};
+use crate::park::park;
+use crate::shard::Shard;
 use crate::wait::blocking;
 use crate::{shim, sys};
 use abi::trap;

@@ -221,7 +221,7 @@ fn mb_1_a_parked_target_traps_the_sender() {
     let left = run(config(), main, &[sleeps]);
     assert_eq!(LOG.take(), ["13: actor mailbox full", "accepted 9"]);
     assert_eq!(left.objects_live, 0);
-    assert!(start.elapsed().as_millis() < 1000);
+    assert!(start.elapsed().as_millis() < 4000);
 }
 
 #[test]
@@ -416,7 +416,7 @@ fn pool_work_parks_only_its_fiber() {
     extern "C" fn works(c: *mut Ctx, _s: *mut Obj, m: *mut Obj, out: Out) {
         let k = n(m);
         let job = move || {
-            std::thread::sleep(std::time::Duration::from_millis(30));
+            std::thread::sleep(std::time::Duration::from_millis(300));
             k + 1
         };
         if let Some(v) = wait::blocking(ctx(c), sched::fiber::Wait::Pool, job) {
