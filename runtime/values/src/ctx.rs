@@ -137,6 +137,7 @@ impl Ctx {
 
 /// The edge of every runtime function: runs `f`, turns a panic into trap 8 with its place, and then returns `R`'s
 /// default. No panic passes generated frames.
+#[allow(clippy::not_unsafe_ptr_arg_deref, reason = "only runtime functions call it, with the context they were given")]
 pub fn entry<R: Default>(ctx: *mut Ctx, f: impl FnOnce(&mut Ctx) -> R) -> R {
     let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
         // SAFETY: generated code passes the context of the running fiber, which nothing else touches while it runs.

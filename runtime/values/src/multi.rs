@@ -82,7 +82,7 @@ unsafe fn reserve(ctx: &mut Ctx, m: *mut Multi, wanted: u64) -> bool {
             object::out_of_memory(ctx);
             return false;
         }
-        let capacity = wanted.max((*m).capacity * 2).max(4).min(MAX_LEN);
+        let capacity = wanted.max((*m).capacity * 2).clamp(4, MAX_LEN);
         let new_bytes = capacity as usize * words * 8;
         let moved = if base.is_null() {
             object::raw_alloc(ctx, new_bytes)

@@ -1,5 +1,6 @@
 //! A context with an image of given shapes, for tests of this crate and of the builtins.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "test support")]
+#![allow(clippy::not_unsafe_ptr_arg_deref, reason = "test support: callers pass live objects")]
 
 use crate::ctx::{Ctx, FuncInfo, Heap, Image};
 use crate::object::{self, Obj};

@@ -88,6 +88,26 @@ pub fn null() -> *mut Obj {
     NULL.obj()
 }
 
+/// All texts of one byte.
+#[allow(clippy::indexing_slicing, reason = "evaluated by the compiler")]
+static BYTES: [StaticText<1>; 256] = {
+    #[allow(clippy::declare_interior_mutable_const, reason = "each element of the array is a fresh copy")]
+    const EMPTY: StaticText<1> = StaticText::new([0]);
+    let mut all = [EMPTY; 256];
+    let mut i = 0;
+    while i < 256 {
+        all[i].bytes[0] = i as u8;
+        i += 1;
+    }
+    all
+};
+
+/// The text of one byte.
+#[must_use]
+pub fn of_byte(byte: u8) -> *mut Obj {
+    BYTES.get(usize::from(byte)).map_or(empty(), StaticText::obj)
+}
+
 pub(crate) fn out_of_memory() -> *mut Obj {
     OUT_OF_MEMORY.obj()
 }
