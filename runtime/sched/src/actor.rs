@@ -100,7 +100,7 @@ pub fn release_in(s: &mut Shard, actor: *mut Actor) {
 }
 
 /// Queues an actor that may have become unreachable, once.
-fn suspect(s: &mut Shard, actor: &mut Actor) {
+pub fn suspect(s: &mut Shard, actor: &mut Actor) {
     if !actor.queued {
         actor.queued = true;
         s.orphans.push(actor);

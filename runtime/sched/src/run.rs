@@ -244,6 +244,7 @@ unsafe fn end(s: *mut Shard) {
             sh.reclaiming = true;
             while let Some(&a) = sh.actors.last() {
                 actor::empty(sh, &mut *a, Outcome::Closed);
+                actor::suspect(sh, &mut *a);
             }
             sh.reclaiming = false;
             actor::sweep(sh);
