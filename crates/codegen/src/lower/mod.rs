@@ -17,7 +17,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::unit::{Unit, func_signature, ty};
 
-pub(crate) use glue::{hole, main, overflow, receive};
+pub(crate) use glue::{hole, main, overflow, receive, release};
 
 /// Functions with at most this many locals and no call of generated code need no stack check of their own: their frame
 /// fits into the reserve that their caller's check left.
@@ -42,6 +42,8 @@ struct Lower<'u, 'p, 'b> {
     blocks: Vec<Block>,
     /// Line of the instruction at hand.
     line: u32,
+    /// The block at hand is cold: small code counts more than fast code.
+    cold: bool,
     /// Blocks that record a pending trap's stack and unwind, shared by line and target.
     sites: FxHashMap<(u32, Unwind), Block>,
     /// Blocks that raise a trap (code, text) and go on to a site block.
@@ -94,6 +96,7 @@ pub(crate) fn function(
         vars,
         blocks,
         line: func.line,
+        cold: false,
         sites: FxHashMap::default(),
         traps: FxHashMap::default(),
         refs: FxHashMap::default(),
@@ -176,6 +179,7 @@ impl Lower<'_, '_, '_> {
         for (i, block) in func.blocks.iter().enumerate() {
             let clif_block = self.block(BlockId(i as u32))?;
             self.start(clif_block);
+            self.cold = block.cold;
             let sealed = !never.contains(&i) && last_jump.get(i).copied().flatten().is_none_or(|last| last < i);
             if sealed {
                 self.b.seal_block(clif_block);

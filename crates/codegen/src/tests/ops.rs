@@ -226,9 +226,11 @@ fn elements_are_checked() {
 
 #[test]
 fn counts_follow_retain_and_release() {
-    for nonnull in [false, true] {
+    // Cold blocks release out of line.
+    for (nonnull, cold) in [(false, false), (true, false), (false, true)] {
         let mut f = Build::new("f", &[Rep::Obj, Rep::Int], &[]);
         let (retain, release) = (f.block(), f.block());
+        f.func.blocks[release.0 as usize].cold = cold;
         let _ = f.term(Term::Branch { cond: Local(1), then: retain, otherwise: release });
         let _ = f.go(retain).push(InstKind::Retain { local: Local(0), nonnull }).term(Term::Return(vec![]));
         let _ = f.go(release).push(InstKind::Release { local: Local(0), nonnull }).term(Term::Return(vec![]));
