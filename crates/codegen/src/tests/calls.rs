@@ -256,3 +256,34 @@ fn dumps_are_readable_and_stable() {
     assert!(asm.contains("ret") && asm.contains("%fib"), "{asm}");
     assert_eq!(asm, crate::dump_asm(&program, &options).unwrap());
 }
+
+#[test]
+fn scale() {
+    for n in [100u32, 300, 1000] {
+        let mut f = Build::new("f", &[Rep::Obj], &[]);
+        let mut unwind = f.resume();
+        for _ in 0..n {
+            let x = f.local(Rep::Obj);
+            call(&mut f, &[x], Callee::Func(FuncId(1)), &[Local(0)], unwind);
+            let next = f.block();
+            f.func.blocks[next.0 as usize].cold = true;
+            let _ = f.go(next).push(InstKind::Release { local: x, nonnull: true }).term(Term::Jump(unwind));
+            let _ = f.go(BlockId(0));
+            unwind = next;
+        }
+        let _ = f.push(InstKind::Safepoint { unwind });
+        for x in 1..=n {
+            let _ = f.push(InstKind::Release { local: Local(x), nonnull: false });
+        }
+        let _ = f.term(Term::Return(vec![]));
+        let mut g = Build::new("g", &[Rep::Obj], &[Rep::Obj]);
+        let _ = g.ret(Local(0));
+        let program = program(vec![f.func, g.func]);
+        for optimize in [false, true] {
+            let start = std::time::Instant::now();
+            let image =
+                compile_with(&program, &Options { optimize, ..Options::default() }, &doubles::functions()).unwrap();
+            println!("{n} {optimize}: {:?} sites {}", start.elapsed(), image.sites.len());
+        }
+    }
+}
