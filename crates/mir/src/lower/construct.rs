@@ -116,8 +116,7 @@ impl<'a> FnLower<'_, 'a> {
                 let func = self.cx.default_func(*class);
                 let object = self.b.local(Rep::Obj, "", true);
                 self.b.call(func, Vec::new(), vec![object]);
-                let object = self.owned(Value::one(Rep::Obj, object, Own::Owned));
-                object
+                self.owned(Value::one(Rep::Obj, object, Own::Owned))
             }
         }
     }
