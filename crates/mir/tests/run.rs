@@ -7,8 +7,13 @@ mod machine;
 mod support;
 
 use analysis::hir::*;
-use machine::check;
+use machine::check_some;
 use support::*;
+
+/// Output and status, checked with a trap at every place.
+fn check(p: &Program) -> (Vec<String>, Result<i64, i64>) {
+    check_some(p, usize::MAX).expect("the program ends")
+}
 
 fn lines(p: &Program) -> Vec<String> {
     let (out, status) = check(p);
