@@ -2,9 +2,10 @@
 
 use super::site::Site;
 use super::{Cx, Want};
-use crate::env::NamedType;
-use crate::hir::{ClassId, Expr, ExprKind, UnionId};
-use crate::types::{TyKind, Types};
+use super::coerce::{retype, wrap};
+use crate::env::{NamedType, TypeLookup};
+use crate::hir::{Builtin, ClassId, Default_, Expr, ExprKind, UnionId};
+use crate::types::{Ty, TyKind, Types};
 use diagnostics::Diagnostic;
 use diagnostics::span::Span;
 use rustc_hash::FxHashSet;
@@ -66,7 +67,15 @@ impl<'a> Cx<'_, 'a> {
     }
 
     fn class_named(&mut self, class: &ast::Ident) -> Option<ClassId> {
-        let found = self.env.named_type(self.file, &class.name);
+        let found = match self.env.type_lookup(self.file, &class.name) {
+            TypeLookup::Found(entry) => Some(entry.named),
+            TypeLookup::NotExported { .. } | TypeLookup::Ambiguous(_) => {
+                let report = self.env.unknown_type(self.file, class);
+                self.report(report);
+                return None;
+            }
+            TypeLookup::None => None,
+        };
         if let Some(NamedType::Class(id)) = found {
             return Some(id);
         }
@@ -120,18 +129,31 @@ impl<'a> Cx<'_, 'a> {
             out.failed |= value.ty == Types::ERROR;
             out.given.push((index, value));
         }
+        // An alias of a record has defaults of its own; HIR knows those of the class, so these are written out.
+        let own = self.env.record_defaults(self.file, class).map(<[_]>::to_vec);
         let mut missing = Vec::new();
+        let mut written = Vec::new();
         if let Some(decl) = self.env.program.classes.get(id.0 as usize) {
             for (index, field) in (0_u32..).zip(&decl.fields) {
                 if seen.contains(&index) || matches!(self.kind(field.ty), TyKind::Backlink(..)) {
                     continue;
                 }
-                if field.default.is_some() || matches!(self.kind(field.ty), TyKind::Nullable(_)) {
-                    out.defaults.push(index);
-                } else {
-                    missing.push((field.name.clone(), field.span));
+                let default = match &own {
+                    Some(own) => own.get(index as usize).and_then(Option::as_ref),
+                    None => field.default.as_ref(),
+                };
+                let is_nullable = matches!(self.kind(field.ty), TyKind::Nullable(_));
+                match default {
+                    Some(default) if own.is_some() => written.push((index, field.ty, default.clone())),
+                    None if own.is_some() && is_nullable => written.push((index, field.ty, Default_::Nil)),
+                    None if !is_nullable => missing.push((field.name.clone(), field.span)),
+                    _ => out.defaults.push(index),
                 }
             }
+        }
+        for (index, ty, default) in written {
+            let value = self.default_value(&default, ty, span);
+            out.given.push((index, value));
         }
         // Misspelt fields are reported already; what they leave out is no second defect.
         if !missing.is_empty() && !out.failed {
@@ -147,6 +169,41 @@ impl<'a> Cx<'_, 'a> {
         }
         out.failed |= !missing.is_empty();
         out
+    }
+
+    /// A field's default as an expression of the field's type.
+    fn default_value(&mut self, default: &Default_, ty: Ty, span: Span) -> Expr {
+        let inner = self.strip(ty);
+        let (kind, given) = match default {
+            Default_::Nil => return Expr { kind: ExprKind::Nil, ty, span },
+            Default_::Now => (ExprKind::Builtin(Builtin::Plain(Name::new_static("now")), Vec::new()), Types::INT),
+            Default_::Int(n) => (ExprKind::Int(*n), Types::INT),
+            Default_::Float(f) => (ExprKind::Float(*f), Types::FLOAT),
+            Default_::Bool(b) => (ExprKind::Bool(*b), Types::BOOL),
+            Default_::Text(t) => (ExprKind::Text(t.clone()), Types::TEXT),
+            Default_::EmptyMulti => (ExprKind::List(Vec::new()), inner),
+            Default_::EmptyMap => (ExprKind::EmptyMap, inner),
+            Default_::List(items) => {
+                let element = match self.kind(inner) {
+                    TyKind::Multi(element) => element,
+                    _ => Types::ERROR,
+                };
+                let items = items.iter().map(|item| self.default_value(item, element, span)).collect();
+                (ExprKind::List(items), inner)
+            }
+            Default_::New(class) => {
+                let count = self.env.program.classes.get(class.0 as usize).map_or(0, |c| c.fields.len());
+                let defaults = (0..u32::try_from(count).unwrap_or(0)).filter(|at| !self.is_backlink(*class, *at)).collect();
+                let kind = ExprKind::New { class: *class, fields: Vec::new(), defaults };
+                (kind, self.intern(TyKind::Class(*class)))
+            }
+        };
+        wrap(retype(Expr { kind, ty: given, span }, inner), ty)
+    }
+
+    fn is_backlink(&self, class: ClassId, at: u32) -> bool {
+        let field = self.env.program.classes.get(class.0 as usize).and_then(|c| c.fields.get(at as usize));
+        field.is_some_and(|f| matches!(self.kind(f.ty), TyKind::Backlink(..)))
     }
 
     /// A variant by bare name (`args` is `None`) or call.
