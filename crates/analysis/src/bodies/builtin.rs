@@ -200,7 +200,8 @@ impl<'a> Cx<'_, 'a> {
             None => Types::VOID,
             Some(pattern) => self.substitute(pattern, bindings).unwrap_or(Types::ERROR),
         };
-        let mut ty = self.call_ty(ret);
+        // An element of a `multi ?T` is a strict `?T`; only a declared `?T` is a `T~`.
+        let mut ty = if matches!(sig.ret, Some(Pattern::Var(_))) { ret } else { self.call_ty(ret) };
         if shown == "trap" {
             self.flow.reachable = false;
             ty = Types::NEVER;

@@ -227,7 +227,7 @@ impl<'a> Cx<'_, 'a> {
             self.flow.reachable = false;
         }
         let ty = self.call_ty(ret);
-        if ty == Types::ERROR || values.iter().any(|v| v.ty == Types::ERROR) {
+        if ty == Types::ERROR {
             return self.error(span);
         }
         Expr { kind: ExprKind::Call(func, values), ty, span }
@@ -366,7 +366,7 @@ impl<'a> Cx<'_, 'a> {
             values.push(self.check(arg, ty, &Site::Param(name.clone(), at + 1, name.clone())));
         }
         let ty = self.call_ty(ret);
-        if ty == Types::ERROR || values.iter().any(|v| v.ty == Types::ERROR) {
+        if ty == Types::ERROR {
             return self.error(span);
         }
         Expr { kind: ExprKind::CallIface { iface, slot, recv: Box::new(recv), args: values }, ty, span }

@@ -30,9 +30,6 @@ impl<'a> Cx<'_, 'a> {
             );
         }
         let fields = self.fields(id, &class.name, fields, span);
-        if fields.failed {
-            return self.error(span);
-        }
         let ty = self.intern(TyKind::Class(id));
         Expr { kind: ExprKind::New { class: id, fields: fields.given, defaults: fields.defaults }, ty, span }
     }
@@ -58,9 +55,6 @@ impl<'a> Cx<'_, 'a> {
         let fields = self.fields(id, &class.name, fields, span);
         if let Some(class) = self.env.program.classes.get_mut(id.0 as usize) {
             class.receive = Some(receive);
-        }
-        if fields.failed {
-            return self.error(span);
         }
         let ty = self.intern(TyKind::Actor(message));
         Expr { kind: ExprKind::Spawn { class: id, fields: fields.given, defaults: fields.defaults }, ty, span }
@@ -251,9 +245,6 @@ impl<'a> Cx<'_, 'a> {
         let mut values = Vec::with_capacity(given);
         for ((at, value), (field, field_ty)) in (1_usize..).zip(args.unwrap_or_default()).zip(payload) {
             values.push(self.check(value, field_ty, &Site::Param(name.clone(), at, field)));
-        }
-        if values.iter().any(|v| v.ty == Types::ERROR) {
-            return self.error(span);
         }
         let kind = if has_payload {
             ExprKind::NewVariant { union, variant, args: values }

@@ -465,7 +465,8 @@ impl<'a> Cx<'_, 'a> {
             Types::NEVER
         } else if gives_nil {
             match self.kind(value_ty) {
-                TyKind::Nullable(_) | TyKind::Maybe { .. } => value_ty,
+                TyKind::Nullable(_) => value_ty,
+                TyKind::Maybe { inner, .. } => self.intern(TyKind::Maybe { inner, noisy: true }),
                 TyKind::Never | TyKind::Nil => match slot {
                     Some((ty, _)) => self.nullable(ty),
                     None => {

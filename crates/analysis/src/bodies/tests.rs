@@ -64,7 +64,7 @@ fn hir_of(source: &str, func: &str) -> String {
     let output = check(source);
     let program = output.program.unwrap_or_else(|| panic!("{:#?}", output.diagnostics));
     let text = crate::dump_hir(&program);
-    let start = text.find(&format!("fn {func}")).unwrap_or_else(|| panic!("{func} in\n{text}"));
+    let start = text.find(&format!(" {func}(")).unwrap_or_else(|| panic!("{func} in\n{text}"));
     let start = text[..start].rfind('\n').map_or(0, |i| i + 1);
     let end = text[start..].find("\n}").map_or(text.len(), |i| start + i + 2);
     text[start..end].to_owned()

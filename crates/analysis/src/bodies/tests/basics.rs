@@ -61,7 +61,7 @@ fn main() {
 #[test]
 fn modules() {
     let out = check_modules(&[
-        ("", "use a\nuse time\nfn main() { print_int(pub_one()) print_int(a.pub_one()) hidden() a.hidden() a.none() other() print_int(time.now()) env.get(\"x\") time.nothing() }"),
+        ("", "use a\nuse time\nfn main() { print_int(pub_one()); print_int(a.pub_one()); hidden(); a.hidden(); a.none(); other(); print_int(time.now()); env.get(\"x\"); time.nothing() }"),
         ("a", "pub fn pub_one() -> Int { return 1 }\nfn hidden() {}"),
         ("b", "pub fn other() {}"),
     ]);
@@ -72,7 +72,7 @@ fn modules() {
 #[test]
 fn extensions() {
     let out = check_modules(&[
-        ("", "using textkit\nclass C { n: Int\n fn twice() -> Int { return 1 } }\nfn main() { print(\"x\".quoted()) let c = C { n: 1 }\n c.twice() }"),
+        ("", "using textkit\nclass C { n: Int\n fn twice() -> Int { return 1 } }\nfn main() { print(\"x\".quoted()); let c = C { n: 1 }\n c.twice() }"),
         ("textkit", "pub fn quoted(t: Text) -> Text { return \"<\" .. t .. \">\" }\npub fn twice(c: C) -> Int { return 2 }"),
     ]);
     let codes: Vec<String> = out.diagnostics.iter().map(|d| d.code.to_string()).collect();
@@ -161,7 +161,7 @@ fn opt(m: ?Light) -> Int {
   return switch m { case Red: 1             --! E201
     default: 2 }
 }
-fn main() { print_int(cost(Jump(1, 2))) cost(Stay) }
+fn main() { print_int(cost(Jump(1, 2))); cost(Stay) }
 "#
         .replace("        --! W999\n", "\n")
         .replace("case Green: \"a\" }", "case Green: \"a\" } --! E201")
@@ -234,13 +234,13 @@ fn main() {
   print_int(get(m, "a") + get(xs, 0))
   sort(xs)
   sort([dest])                      --! E403
-  sort([Bad { i: nil }])            --! E212
+  sort([Bad { i: nil }])            --! E209 E212
   let ys = []                       --! E403
   let zs: multi Text = []
   print(join(zs, ","))
   print(join(["a", nil], ","))
   let spot = json.decode("{}") as Spot
-  if spot != nil { print(json.encode(spot)) print_int(spot.x) }
+  if spot != nil { print(json.encode(spot)); print_int(spot.x) }
   let bad = json.decode("{}") as Bad          --! E403
   let raw = json.decode("{}")                 --! E403
   print(json.encode(nil) .. json.encode([1]))
@@ -269,7 +269,7 @@ use time
 class Add { n: Int }
 class Sub { n: Int }
 class Sum { total: Int = 0
-  fn receive(msg: Add) -> Int { self.total += msg.n return self.total } }
+  fn receive(msg: Add) -> Int { self.total += msg.n; return self.total } }
 class A { x: Int = 0
   fn receive(msg: Sub) { } }
 class B { x: Int = 0
