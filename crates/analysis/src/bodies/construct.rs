@@ -1,14 +1,14 @@
 //! Construction (language 3.4, 3.6): objects, actors, variants.
 
+use super::coerce::{retype, wrap};
 use super::site::Site;
 use super::{Cx, Want};
-use super::coerce::{retype, wrap};
 use crate::env::{NamedType, TypeLookup};
-use crate::hir::{Builtin, ClassId, Default_, Expr, ExprKind, UnionId};
+use crate::hir::{self, Builtin, ClassId, Default_, Expr, ExprKind, UnionId};
 use crate::types::{Ty, TyKind, Types};
 use diagnostics::Diagnostic;
 use diagnostics::span::Span;
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 use syntax::ast::{self, Name};
 
 /// Values for an object: given ones in written order, then the fields left to their defaults.
@@ -47,7 +47,9 @@ impl<'a> Cx<'_, 'a> {
                 return self.fail(
                     Diagnostic::error(221, class.span, format!("`{}` cannot be spawned: {why}", class.name))
                         .label("not an actor class")
-                        .note("an actor class has one `fn receive(msg: M)`, `M` a class, record or union, bare or `mut`")
+                        .note(
+                            "an actor class has one `fn receive(msg: M)`, `M` a class, record or union, bare or `mut`",
+                        )
                         .help(format!("declare `fn receive(msg: M)` in `{}`", class.name)),
                 );
             }
@@ -56,6 +58,7 @@ impl<'a> Cx<'_, 'a> {
         if let Some(class) = self.env.program.classes.get_mut(id.0 as usize) {
             class.receive = Some(receive);
         }
+        self.check_untraced(id, message, class.span);
         let ty = self.intern(TyKind::Actor(message));
         Expr { kind: ExprKind::Spawn { class: id, fields: fields.given, defaults: fields.defaults }, ty, span }
     }
@@ -75,19 +78,17 @@ impl<'a> Cx<'_, 'a> {
         }
         let near = self.env.near(&class.name, self.env.program.classes.iter().map(|c| c.name.as_str()));
         let (title, help) = match (found, near) {
-            (Some(NamedType::Union(_)), _) => (
-                format!("`{}` is a union, not a class", class.name),
-                "name one of its variants instead".to_owned(),
-            ),
+            (Some(NamedType::Union(_)), _) => {
+                (format!("`{}` is a union, not a class", class.name), "name one of its variants instead".to_owned())
+            }
             (Some(NamedType::Iface(_)), _) => (
                 format!("`{}` is an interface, not a class", class.name),
                 "construct a class that satisfies it".to_owned(),
             ),
             (_, Some(near)) => (format!("unknown class `{}`", class.name), format!("did you mean `{near}`?")),
-            (_, None) => (
-                format!("unknown class `{}`", class.name),
-                format!("declare it: `class {} {{ … }}`", class.name),
-            ),
+            (_, None) => {
+                (format!("unknown class `{}`", class.name), format!("declare it: `class {} {{ … }}`", class.name))
+            }
         };
         self.report(
             Diagnostic::error(207, class.span, title)
@@ -101,6 +102,7 @@ impl<'a> Cx<'_, 'a> {
     fn fields(&mut self, id: ClassId, class: &Name, fields: &'a [(ast::Ident, ast::Expr)], span: Span) -> Fields {
         let mut out = Fields { given: Vec::with_capacity(fields.len()), defaults: Vec::new(), failed: false };
         let mut seen = FxHashSet::default();
+        let mut repeated = false;
         for (name, value) in fields {
             let Some((index, ty)) = self.env.field(id, &name.name).map(|(i, f)| (i, f.ty)) else {
                 let _ = self.unknown_field(id, name);
@@ -108,20 +110,27 @@ impl<'a> Cx<'_, 'a> {
                 out.failed = true;
                 continue;
             };
-            let _ = seen.insert(index);
+            repeated |= !seen.insert(index);
             if matches!(self.kind(ty), TyKind::Backlink(..)) {
                 out.failed = true;
                 self.report(
-                    Diagnostic::error(202, name.span, format!("`{class}.{}` is a backlink and cannot be given", name.name))
-                        .label("not a stored field")
-                        .note("a backlink is computed from the rows that refer to this one")
-                        .help("leave it out"),
+                    Diagnostic::error(
+                        202,
+                        name.span,
+                        format!("`{class}.{}` is a backlink and cannot be given", name.name),
+                    )
+                    .label("not a stored field")
+                    .note("a backlink is computed from the rows that refer to this one")
+                    .help("leave it out"),
                 );
                 continue;
             }
             let value = self.check(value, ty, &Site::Field(class.clone(), name.name.clone()));
             out.failed |= value.ty == Types::ERROR;
             out.given.push((index, value));
+        }
+        if repeated {
+            out.given = self.keep_last(out.given);
         }
         // An alias of a record has defaults of its own; HIR knows those of the class, so these are written out.
         let own = self.env.record_defaults(self.file, class).map(<[_]>::to_vec);
@@ -165,6 +174,34 @@ impl<'a> Cx<'_, 'a> {
         out
     }
 
+    /// A repeated key keeps its last value, all are evaluated (3.4): a value that is not kept is evaluated in front of
+    /// the next field's value and dropped, as the subject of a `switch` with nothing but a `default`.
+    fn keep_last(&mut self, given: Vec<(u32, Expr)>) -> Vec<(u32, Expr)> {
+        let mut last = FxHashMap::default();
+        for (at, (index, _)) in given.iter().enumerate() {
+            let _ = last.insert(*index, at);
+        }
+        let mut out = Vec::with_capacity(last.len());
+        let mut dropped: Vec<Expr> = Vec::new();
+        for (at, (index, value)) in given.into_iter().enumerate() {
+            if last.get(&index) != Some(&at) {
+                dropped.push(value);
+                continue;
+            }
+            let value = dropped.drain(..).rev().fold(value, |value, subject| {
+                let (ty, span) = (value.ty, value.span);
+                let subject_local = self.new_local(Name::default(), subject.ty, subject.span);
+                let block = hir::Block { stmts: Vec::new(), end: span };
+                let body = hir::BlockExpr { block, value: Some(value) };
+                let arms = vec![hir::Arm { test: hir::ArmTest::Default, body, span }];
+                let switch = hir::Switch { subject, subject_local, arms, exhaustive: false };
+                Expr { kind: ExprKind::Switch(Box::new(switch)), ty, span }
+            });
+            out.push((index, value));
+        }
+        out
+    }
+
     /// A field's default as an expression of the field's type.
     fn default_value(&mut self, default: &Default_, ty: Ty, span: Span) -> Expr {
         let inner = self.strip(ty);
@@ -187,7 +224,8 @@ impl<'a> Cx<'_, 'a> {
             }
             Default_::New(class) => {
                 let count = self.env.program.classes.get(class.0 as usize).map_or(0, |c| c.fields.len());
-                let defaults = (0..u32::try_from(count).unwrap_or(0)).filter(|at| !self.is_backlink(*class, *at)).collect();
+                let defaults =
+                    (0..u32::try_from(count).unwrap_or(0)).filter(|at| !self.is_backlink(*class, *at)).collect();
                 let kind = ExprKind::New { class: *class, fields: Vec::new(), defaults };
                 (kind, self.intern(TyKind::Class(*class)))
             }
@@ -235,10 +273,14 @@ impl<'a> Cx<'_, 'a> {
             let fields = payload.iter().map(|f| f.0.as_str()).collect::<Vec<_>>().join(", ");
             let help = if payload.is_empty() { format!("write `{name}`") } else { format!("write `{name}({fields})`") };
             return self.fail(
-                Diagnostic::error(203, span, format!("`{union_name}.{name}` takes {} values, given {given}", payload.len()))
-                    .label(format!("{given} given"))
-                    .note("a variant is built with all of its payload, by position")
-                    .help(help),
+                Diagnostic::error(
+                    203,
+                    span,
+                    format!("`{union_name}.{name}` takes {} values, given {given}", payload.len()),
+                )
+                .label(format!("{given} given"))
+                .note("a variant is built with all of its payload, by position")
+                .help(help),
             );
         }
         let ty = self.intern(TyKind::Union(union));

@@ -61,7 +61,10 @@ fn main() {
 #[test]
 fn modules() {
     let out = check_modules(&[
-        ("", "use a\nuse time\nfn main() { print_int(pub_one()); print_int(a.pub_one()); hidden(); a.hidden(); a.none(); other(); print_int(time.now()); env.get(\"x\"); time.nothing() }"),
+        (
+            "",
+            "use a\nuse time\nfn main() { print_int(pub_one()); print_int(a.pub_one()); hidden(); a.hidden(); a.none(); other(); print_int(time.now()); env.get(\"x\"); time.nothing() }",
+        ),
         ("a", "pub fn pub_one() -> Int { return 1 }\nfn hidden() {}"),
         ("b", "pub fn other() {}"),
     ]);
@@ -72,8 +75,14 @@ fn modules() {
 #[test]
 fn extensions() {
     let out = check_modules(&[
-        ("", "using textkit\nclass C { n: Int\n fn twice() -> Int { return 1 } }\nfn main() { print(\"x\".quoted()); let c = C { n: 1 }\n c.twice() }"),
-        ("textkit", "pub fn quoted(t: Text) -> Text { return \"<\" .. t .. \">\" }\npub fn twice(c: C) -> Int { return 2 }"),
+        (
+            "",
+            "using textkit\nclass C { n: Int\n fn twice() -> Int { return 1 } }\nfn main() { print(\"x\".quoted()); let c = C { n: 1 }\n c.twice() }",
+        ),
+        (
+            "textkit",
+            "pub fn quoted(t: Text) -> Text { return \"<\" .. t .. \">\" }\npub fn twice(c: C) -> Int { return 2 }",
+        ),
     ]);
     let codes: Vec<String> = out.diagnostics.iter().map(|d| d.code.to_string()).collect();
     assert_eq!(codes, ["WO-E220"], "{:#?}", out.diagnostics);
@@ -294,4 +303,46 @@ fn main() -> Int {
 }
 "#,
     );
+}
+
+#[test]
+fn traced_state() {
+    expect(
+        r#"
+class Node { next: ?Node }
+class Tick { n: Int }
+class Load { nodes: multi Node }
+type Wire = Ping | Data(load: Load)
+class Worker { list: map<Text, Node> = {}
+  fn receive(msg: Tick) { } }
+class Sink { n: Int = 0
+  fn receive(msg: Wire) { } }
+class Good { n: Int = 0
+  fn receive(msg: Tick) { } }
+fn main() {
+  let a = spawn Worker {}           --! E222
+  let b = spawn Sink {}             --! E222
+  let c = spawn Good {}
+}
+"#,
+    );
+}
+
+#[test]
+fn repeated_keys() {
+    let text = super::hir_of(
+        "class P { a: Int\n b: Int }\nfn f(n: Int) -> Int { return n }\nfn main() { let p = P { a: f(1), b: f(2), a: f(3) } }\n",
+        "main",
+    );
+    assert_eq!(text.matches("f[f0](").count(), 3, "{text}");
+    assert_eq!(text.matches("a: ").count(), 1, "{text}");
+}
+
+#[test]
+fn record_aliases_have_their_own_defaults() {
+    let text = super::hir_of(
+        "typedef A = { n: Int = 1, t: Text }\ntypedef B = { n: Int = 2, t: Text }\nfn main() { let a = A { t: \"\" }\n let b = B { t: \"\" }\n b = a }\n",
+        "main",
+    );
+    assert!(text.contains("n: 2"), "{text}");
 }
