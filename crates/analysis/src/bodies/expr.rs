@@ -119,7 +119,10 @@ impl<'a> Cx<'_, 'a> {
             );
         }
         let mut report = Diagnostic::error(403, span, format!("unknown name `{name}`"));
-        if matches!(self.env.named_type(self.file, name), Some(NamedType::Class(_) | NamedType::Union(_) | NamedType::Iface(_))) {
+        if matches!(
+            self.env.named_type(self.file, name),
+            Some(NamedType::Class(_) | NamedType::Union(_) | NamedType::Iface(_))
+        ) {
             report = Diagnostic::error(403, span, format!("`{name}` is a type, not a value"))
                 .label("a type where a value is needed")
                 .note("a type's name stands before `{ … }` or `.`")
@@ -226,9 +229,12 @@ impl<'a> Cx<'_, 'a> {
 
     pub(super) fn unknown_field(&mut self, class: crate::hir::ClassId, field: &ast::Ident) -> Expr {
         let name = self.class_name(class);
-        let near = self.env.program.classes.get(class.0 as usize).and_then(|c| {
-            self.env.near(&field.name, c.fields.iter().map(|f| f.name.as_str()))
-        });
+        let near = self
+            .env
+            .program
+            .classes
+            .get(class.0 as usize)
+            .and_then(|c| self.env.near(&field.name, c.fields.iter().map(|f| f.name.as_str())));
         let is_method = self.env.method(class, &field.name).is_some();
         let help = match near {
             _ if is_method => format!("`{}` is a method: call it with `{}(…)`", field.name, field.name),
@@ -336,8 +342,11 @@ impl<'a> Cx<'_, 'a> {
             },
             None => Types::ERROR,
         };
-        let items =
-            values.into_iter().zip(items).map(|(value, item)| self.coerce(value, item, element, &Site::Element)).collect();
+        let items = values
+            .into_iter()
+            .zip(items)
+            .map(|(value, item)| self.coerce(value, item, element, &Site::Element))
+            .collect();
         let ty = self.intern(TyKind::Multi(element));
         Expr { kind: ExprKind::List(items), ty, span }
     }

@@ -130,6 +130,8 @@ struct Cx<'e, 'a> {
     nil_log: Vec<LocalId>,
     /// Locals that a loop (by the address of its body) makes `T~` at its head; survives repeated walks.
     demoted: FxHashMap<usize, Vec<LocalId>>,
+    /// Classes that structure makes traced; computed at the first `spawn`.
+    traced: Option<Vec<bool>>,
 }
 
 impl<'e, 'a> Cx<'e, 'a> {
@@ -156,6 +158,7 @@ impl<'e, 'a> Cx<'e, 'a> {
             returns: false,
             nil_log: Vec::new(),
             demoted: FxHashMap::default(),
+            traced: None,
         }
     }
 
@@ -197,10 +200,14 @@ impl<'e, 'a> Cx<'e, 'a> {
             } else if !self.may_fall_off(self.ret) {
                 let ret = self.show(self.ret);
                 self.report(
-                    Diagnostic::error(227, hir.end, format!("`{}` can end without a value of type `{ret}`", self.func_name))
-                        .label("this end is reachable")
-                        .note("a function with a result must return one on every path")
-                        .help(format!("end with `return …`, or make the result `?{ret}` so that the end yields nil")),
+                    Diagnostic::error(
+                        227,
+                        hir.end,
+                        format!("`{}` can end without a value of type `{ret}`", self.func_name),
+                    )
+                    .label("this end is reachable")
+                    .note("a function with a result must return one on every path")
+                    .help(format!("end with `return …`, or make the result `?{ret}` so that the end yields nil")),
                 );
             }
         }
