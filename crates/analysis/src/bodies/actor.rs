@@ -141,10 +141,16 @@ impl<'a> Cx<'_, 'a> {
             let (shown, found) = (self.show(ty), self.class_name(found));
             let place = if path == shown { format!("`{shown}`") } else { format!("`{path}`") };
             self.report(
-                Diagnostic::error(222, span, format!("actor {role} `{shown}` holds traced objects: {place} is `{found}`"))
-                    .label(format!("its {role} is not closed"))
-                    .note(format!("`{found}` lies on a cycle of fields, so its objects are shared and collected within one actor"))
-                    .help(format!("break the cycle at `{found}`: hold an index or a key instead of the object")),
+                Diagnostic::error(
+                    222,
+                    span,
+                    format!("actor {role} `{shown}` holds traced objects: {place} is `{found}`"),
+                )
+                .label(format!("its {role} is not closed"))
+                .note(format!(
+                    "`{found}` lies on a cycle of fields, so its objects are shared and collected within one actor"
+                ))
+                .help(format!("break the cycle at `{found}`: hold an index or a key instead of the object")),
             );
             break;
         }
@@ -160,7 +166,9 @@ impl<'a> Cx<'_, 'a> {
                 continue;
             }
             match self.kind(ty) {
-                TyKind::Nullable(inner) | TyKind::Maybe { inner, .. } | TyKind::Multi(inner) => queue.push_back((inner, path)),
+                TyKind::Nullable(inner) | TyKind::Maybe { inner, .. } | TyKind::Multi(inner) => {
+                    queue.push_back((inner, path))
+                }
                 TyKind::Map(key, value) => {
                     queue.push_back((key, path.clone()));
                     queue.push_back((value, path));

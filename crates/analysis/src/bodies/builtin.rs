@@ -35,7 +35,7 @@ impl<'a> Cx<'_, 'a> {
         let table = self.builtins;
         let Some(sigs) = table.sigs.get(&(namespace.clone(), name.clone())) else {
             let members = table.sigs.keys().filter(|k| k.0 == *namespace).map(|k| k.1.as_str());
-            let near = self.env.near(name, members);
+            let near = self.near(name, members);
             return self.fail(
                 Diagnostic::error(406, name_span, format!("module `{namespace}` has no member `{name}`"))
                     .label("unknown member")

@@ -2,7 +2,7 @@
 
 use super::site::Site;
 use super::{Cx, Want, describe};
-use crate::env::{Elsewhere, Env, FuncLookup, NamedType, QualifiedLookup};
+use crate::env::{Elsewhere, Env, FuncLookup, NamedType, QualifiedLookup, UseTarget};
 use crate::hir::{Expr, ExprKind, FuncId, IfaceId};
 use crate::types::{Ty, TyKind, Types};
 use diagnostics::Diagnostic;
@@ -63,6 +63,10 @@ impl<'a> Cx<'_, 'a> {
             .label("needs a `use`")
             .note("functions of another module are visible after `use`")
             .help(format!("add `use {module}`")),
+            Elsewhere::Nowhere if self.env.file(self.file).uses.iter().any(|u| u.target == UseTarget::Unknown) => {
+                // The function may be from the module that was not found; that `use` is reported.
+                return self.error(span);
+            }
             Elsewhere::Nowhere => {
                 let report =
                     Diagnostic::error(403, span, format!("unknown function `{name}`")).label("not defined here");
@@ -70,7 +74,7 @@ impl<'a> Cx<'_, 'a> {
                 let own = self.env.modules.get(module.0 as usize);
                 let builtins = self.builtins.sigs.keys().filter(|k| k.0 == "builtins").map(|k| k.1.as_str());
                 let candidates = own.iter().flat_map(|m| m.funcs.keys().map(Name::as_str)).chain(builtins);
-                let near = self.env.near(name, candidates);
+                let near = self.near(name, candidates);
                 let help = if let Some(class) = self.class.filter(|c| self.env.method(*c, name).is_some()) {
                     format!("`{name}` is a method of `{}`: call `self.{name}(…)`", self.class_name(class))
                 } else if self.lookup(name).is_some() {
@@ -142,7 +146,7 @@ impl<'a> Cx<'_, 'a> {
             ),
             QualifiedLookup::Unknown { module } => {
                 let exported = self.env.modules.iter().find(|m| m.path == module);
-                let near = self.env.near(name, exported.iter().flat_map(|m| m.funcs.keys().map(Name::as_str)));
+                let near = self.near(name, exported.iter().flat_map(|m| m.funcs.keys().map(Name::as_str)));
                 self.fail(
                     Diagnostic::error(403, member.span, format!("module `{module}` has no function `{name}`"))
                         .label("unknown function")
@@ -192,7 +196,7 @@ impl<'a> Cx<'_, 'a> {
     fn near_method(&self, class: crate::hir::ClassId, name: &str) -> Option<String> {
         let methods = self.env.program.classes.get(class.0 as usize).map(|c| c.methods.as_slice()).unwrap_or_default();
         let names = methods.iter().filter_map(|m| self.env.program.funcs.get(m.0 as usize)).map(|f| f.name.as_str());
-        self.env.near(name, names).map(|near| format!("did you mean `{near}`?"))
+        self.near(name, names).map(|near| format!("did you mean `{near}`?"))
     }
 
     /// A call of a resolved function; `recv` is the receiver of a method or extension, already of its type.
@@ -367,7 +371,7 @@ impl<'a> Cx<'_, 'a> {
                 .program
                 .interfaces
                 .get(iface.0 as usize)
-                .and_then(|decl| self.env.near(name, decl.sigs.iter().map(|s| s.name.as_str())));
+                .and_then(|decl| self.near(name, decl.sigs.iter().map(|s| s.name.as_str())));
             let ty = recv.ty;
             return self.no_method(ty, member, near.map(|near| format!("did you mean `{near}`?")));
         };

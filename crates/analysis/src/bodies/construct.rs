@@ -76,7 +76,7 @@ impl<'a> Cx<'_, 'a> {
         if let Some(NamedType::Class(id)) = found {
             return Some(id);
         }
-        let near = self.env.near(&class.name, self.env.program.classes.iter().map(|c| c.name.as_str()));
+        let near = self.near(&class.name, self.env.program.classes.iter().map(|c| c.name.as_str()));
         let (title, help) = match (found, near) {
             (Some(NamedType::Union(_)), _) => {
                 (format!("`{}` is a union, not a class", class.name), "name one of its variants instead".to_owned())

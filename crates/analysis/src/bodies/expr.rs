@@ -118,6 +118,10 @@ impl<'a> Cx<'_, 'a> {
                     .help(format!("call it: `{name}(…)`")),
             );
         }
+        if self.env.alias_is_broken(self.file, name) {
+            // The `use` is reported.
+            return self.error(span);
+        }
         let mut report = Diagnostic::error(403, span, format!("unknown name `{name}`"));
         if matches!(
             self.env.named_type(self.file, name),
@@ -148,7 +152,7 @@ impl<'a> Cx<'_, 'a> {
             return format!("a dash belongs to a name; to subtract, put blanks around the minus: `{first} - {rest}`");
         }
         let candidates = self.names.keys().map(Name::as_str);
-        if let Some(near) = self.env.near(name, candidates) {
+        if let Some(near) = self.near(name, candidates) {
             return format!("did you mean `{near}`?");
         }
         if name == "self" {
@@ -234,7 +238,7 @@ impl<'a> Cx<'_, 'a> {
             .program
             .classes
             .get(class.0 as usize)
-            .and_then(|c| self.env.near(&field.name, c.fields.iter().map(|f| f.name.as_str())));
+            .and_then(|c| self.near(&field.name, c.fields.iter().map(|f| f.name.as_str())));
         let is_method = self.env.method(class, &field.name).is_some();
         let help = match near {
             _ if is_method => format!("`{}` is a method: call it with `{}(…)`", field.name, field.name),

@@ -24,6 +24,7 @@ use diagnostics::span::{FileId, Span};
 use flow::Flow;
 use rustc_hash::FxHashMap;
 use site::Site;
+use std::cell::Cell;
 use std::collections::VecDeque;
 use syntax::ast::{self, Name};
 
@@ -132,6 +133,8 @@ struct Cx<'e, 'a> {
     demoted: FxHashMap<usize, Vec<LocalId>>,
     /// Classes that structure makes traced; computed at the first `spawn`.
     traced: Option<Vec<bool>>,
+    /// Spelling suggestions looked for so far.
+    suggestions: Cell<u32>,
 }
 
 impl<'e, 'a> Cx<'e, 'a> {
@@ -159,6 +162,7 @@ impl<'e, 'a> Cx<'e, 'a> {
             nil_log: Vec::new(),
             demoted: FxHashMap::default(),
             traced: None,
+            suggestions: Cell::new(0),
         }
     }
 
@@ -270,6 +274,15 @@ impl<'e, 'a> Cx<'e, 'a> {
         let span = diagnostic.span;
         self.report(diagnostic);
         self.error(span)
+    }
+
+    /// A near spelling among `candidates`. Looking at all of them costs, so a program with hundreds of unknown names
+    /// gets suggestions for the first ones only.
+    fn near<'s>(&self, name: &str, candidates: impl Iterator<Item = &'s str>) -> Option<String> {
+        const SUGGESTIONS: u32 = 200;
+        let count = self.suggestions.get();
+        self.suggestions.set(count.saturating_add(1));
+        if count < SUGGESTIONS { self.env.near(name, candidates) } else { None }
     }
 
     fn local_ty(&self, local: LocalId) -> Ty {

@@ -86,25 +86,23 @@ impl<'e, 'a> Cx<'e, 'a> {
     }
 
     fn let_stmt(&mut self, name: &ast::Ident, ty: Option<&'a ast::Type>, value: &'a ast::Expr) -> Option<StmtKind> {
-        let (slot, given, value) = if let Some(ty) = ty {
+        let (slot, value) = if let Some(ty) = ty {
             let mut reports = std::mem::take(&mut self.diags);
             let slot = self.env.resolve_type(self.file, ty, &mut reports);
             self.diags = reports;
             let site = Site::Let(name.name.clone());
-            let raw = self.expr(value, Want::Slot(slot, &site));
-            let given = raw.ty;
-            (slot, given, self.coerce(raw, value, slot, &site))
+            (slot, self.check(value, slot, &site))
         } else {
             let raw = self.expr(value, Want::Value);
             let settled = self.settle(raw);
-            (settled.ty, settled.ty, settled)
+            (settled.ty, settled)
         };
         if value.ty == Types::NEVER {
             let _ = self.declare(name, Types::ERROR);
             return Some(StmtKind::Expr(value));
         }
+        // An annotated `?T` stays strict whatever it starts with: only assignment and conditions narrow.
         let local = self.declare(name, slot);
-        self.assigned(local, given);
         (value.ty != Types::ERROR).then_some(StmtKind::Let(local, value))
     }
 

@@ -288,7 +288,7 @@ impl<'a> Cx<'_, 'a> {
         let text = super::describe(value);
         let decl = self.env.program.unions.get(union.0 as usize);
         let name = decl.map(|u| u.name.clone()).unwrap_or_default();
-        let near = decl.and_then(|u| self.env.near(&text, u.variants.iter().map(|v| v.name.as_str())));
+        let near = decl.and_then(|u| self.near(&text, u.variants.iter().map(|v| v.name.as_str())));
         self.report(
             Diagnostic::error(201, value.span, format!("`{text}` is not a variant of `{name}`"))
                 .label("not a variant")

@@ -346,3 +346,74 @@ fn record_aliases_have_their_own_defaults() {
     );
     assert!(text.contains("n: 2"), "{text}");
 }
+
+#[test]
+fn broken_uses_raise_no_follow_ups() {
+    let out = check_modules(&[("", "use nowhere/x\nfn main() { helper()\n x.f()\n print_int(x.LIMIT) }")]);
+    let codes: Vec<String> = out.diagnostics.iter().map(|d| d.code.to_string()).collect();
+    assert_eq!(codes, ["WO-E216"], "{:#?}", out.diagnostics);
+}
+
+#[test]
+fn values_and_statements() {
+    expect(
+        r#"
+fn nothing() { }
+fn main() {
+  let a = nothing()
+  print_int(a + 1)
+  print_int(nothing())
+  let b = switch 1 { case 1: nothing()
+    default: 2 }
+  let c: Text = nothing()           --! E201
+  switch 1 { case 1: 5
+    default: "x" }
+  let d = switch 1 { case 1: { }
+    default: 2 }                    --! E201
+  let e = switch 1 { case 1: let z = 1      --! E201
+    default: 2 }
+  let f = true
+  let g = switch f { case true: 1
+    case false: true }
+  print_int(g)
+  for i in [1, 2] {
+    switch i { case 1: continue
+      default: break }
+  }
+  let h: multi ?Int = [1, nil]
+  let i = [1, nil, true]
+  let j = ["a", 1]                  --! E201
+  let k: map<Text, multi Int> = {}
+  k["a"] = [1]
+  let l = k["a"]
+  if l != nil { push(l, 2) }
+  print_int(k["a"][0])
+  let m = [[1], []]
+  let n = 3 == nothing()
+  let o = "a".b                     --! E403
+  let p = nil                       --! E403
+  return 3
+}
+"#,
+    );
+}
+
+#[test]
+fn tables_are_refused() {
+    expect(
+        r#"
+@table(name: "visits")
+class Visit { page: Text
+  n: Int
+  fn twice() -> Int { return self.n * 2 } }   --! E250
+fn f(v: Visit) -> Text {
+  return v.page                     --! E250
+}
+fn main() {
+  let v = insert Visit { page: "a", n: 1 }    --! E250
+  delete v                          --! E250
+  let q = from x in Visit select x.page       --! E250
+}
+"#,
+    );
+}

@@ -183,3 +183,92 @@ fn shapes() {
     let text = hir_of("fn f(x: ?Int) -> Int {\n  if x == nil { return 0 }\n  return x + 1\n}\nfn main() {}\n", "f");
     assert!(text.contains("unwrap[Proved](x#0) IntAdd 1"), "{text}");
 }
+
+#[test]
+fn annotated_locals_are_strict() {
+    expect(
+        r#"
+fn f() -> Int {
+  let a: ?Int = 5
+  print_int(a + 1)                  --! E211
+  a = 6
+  print_int(a + 1)
+  a = parse_int("7")
+  print_int(a + 1)                  --! W204
+  a = nil
+  return a                          --! E211
+}
+fn loops(xs: multi ?Text) -> Int {
+  let best: ?Text = nil
+  for x in xs {
+    print("${x}")                   --! E211
+    if x == nil { continue }
+    best = x
+    print(x)
+  }
+  if best == nil { return 0 }
+  do { best = nil } while best != nil
+  print_int(len(best))              --! W204
+  return len(xs[0])                 --! W204
+}
+fn nested(x: ?Int) -> Int {
+  if x == nil { return 0 }
+  while true {
+    while x > 1 { x = nil }         --! W204
+    if x == nil { return 1 }
+  }
+}
+fn switches(x: ?Int, c: Bool) -> Int {
+  if x == nil { return 0 }
+  switch c {
+    case true: x = nil
+    case false: x = 2
+  }
+  let y = switch c { case true: nil
+    case false: 1 }
+  print_int(y)                      --! W204
+  let m: map<Text, ?Int> = {}
+  print_int(m["a"] + 1)             --! E211
+  print_int(get(m, "a") + 1)        --! E211
+  return x                          --! E211
+}
+fn shadow(x: ?Int) -> Int {
+  if x == nil { return 0 }
+  let y = x
+  let x = "text"
+  print(x)
+  return y
+}
+fn conds(a: ?Text, b: ?Text) -> Bool {
+  let both = a != nil and b != nil and len(a) == len(b)
+  let none = a == nil or b == nil or a == b
+  let bad = a != nil or len(a) == 1          --! W204
+  return both and none
+}
+fn main() { }
+"#,
+    );
+}
+
+#[test]
+fn never_returning_is_a_fixed_point() {
+    expect(
+        r#"
+class Log {
+  fn die(t: Text) { stop(t) }
+}
+fn late(x: ?Int, log: Log) -> Int {
+  if x == nil { log.die("no") }
+  return x
+}
+fn stop(t: Text) { while true { trap(t) } }
+fn text(x: Int) -> Text { stop("a") }
+fn main() {
+  let n = try text(1) catch (e) 1
+  print_int(n)
+  let x = trap("end")
+  print(x + 1)
+}
+"#,
+    );
+}
