@@ -168,6 +168,16 @@ fn single_files() {
         ("@table class A { bs: backlink B.a }\n@table class B { a: Int }", &["WO-E252 1:31"]),
         ("@table class A { bs: backlink B.aa }\n@table class B { a: A }", &["WO-E202 1:33"]),
         ("@table class A { bs: backlink C.a }", &["WO-E225 1:31"]),
+        // columns
+        ("interface I { fn f() }\n@table class A { x: I }", &["WO-E251 2:21"]),
+        ("class M { }\n@table class A { x: ?multi actor M }", &["WO-E251 2:21"]),
+        ("class N { next: ?N }\nclass H { n: N }\n@table class A { x: map<Text, H> }", &["WO-E251 3:21"]),
+        ("type U = E | V(u: ?U)\nclass H { n: ?U }\n@table class A { x: H, y: U, z: json.Value }", &[]),
+        (
+            "class V { }\n@table(durable: false) class W { }\n@table class A { x: ref V, y: ?W, z: A }",
+            &["WO-E224 3:21", "WO-E224 3:31"],
+        ),
+        ("class V { }\n@table(durable: false) class W { x: ref V, a: A }\n@table class A { }", &[]),
         // entry
         ("fn main() { }", &[]),
         ("fn main(args: multi Text) -> Int { return 0 }", &[]),
