@@ -68,6 +68,7 @@ fn expect(source: &str) {
     wanted.sort();
     let detail: Vec<String> = output.diagnostics.iter().map(|d| format!("{} {}", d.code, d.title)).collect();
     assert_eq!(found, wanted, "{detail:#?}\n{source}");
+    verify_rest(source);
     for d in &output.diagnostics {
         assert!(
             !d.title.is_empty() && !d.label.is_empty() && !d.notes.is_empty() && d.help.is_some(),
