@@ -26,6 +26,8 @@ pub struct Program {
     pub tests: Vec<(String, FuncId)>,
     /// The class of `catch` variables, and those of builtin results.
     pub well_known: WellKnown,
+    /// Further names of records: records of equal shape are one class, which has the name of the first.
+    pub aliases: Vec<(Name, ClassId)>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -72,7 +74,7 @@ pub struct Field {
     pub default: Option<Default_>,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Default_ {
     Nil,
     Now,

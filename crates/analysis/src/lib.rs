@@ -2,9 +2,20 @@
 //!
 //! `decls` reads all declarations into an `Env`; `bodies` checks function bodies against it and fills the HIR.
 
+pub mod bodies;
+pub mod decls;
+mod dump;
 pub mod env;
+pub mod gc;
+mod graph;
 pub mod hir;
+mod satisfy;
+mod scope;
+pub mod show;
 pub mod types;
+
+pub use dump::dump_hir;
+pub use gc::dump_gc;
 
 use diagnostics::Diagnostic;
 use diagnostics::span::FileId;
@@ -17,6 +28,7 @@ pub struct Input {
     pub is_library: bool,
 }
 
+/// One file. `test` blocks in it are checked; commands that drop them take `ast::Decl::Test` out first.
 pub struct InputFile {
     pub id: FileId,
     /// `None` for the project itself, else the key of the dependency in `[deps]`.
@@ -32,4 +44,21 @@ pub struct Output {
     /// Present when there is no error.
     pub program: Option<hir::Program>,
     pub diagnostics: Vec<Diagnostic>,
+}
+
+/// Checks a program: declarations, then bodies. Diagnostics are sorted by position.
+#[must_use]
+pub fn check(input: &Input) -> Output {
+    check_with(input, bodies::check_bodies)
+}
+
+/// All stages of the checker over a program; `bodies` checks function bodies. Diagnostics are sorted by position.
+fn check_with(input: &Input, bodies: impl FnOnce(&mut env::Env<'_>, &mut Vec<Diagnostic>)) -> Output {
+    let mut diagnostics = Vec::new();
+    let mut env = decls::collect(input, &mut diagnostics);
+    bodies(&mut env, &mut diagnostics);
+    decls::modules::report_unused(&env, &mut diagnostics);
+    diagnostics.sort_by_key(|d| (d.span.file, d.span.start));
+    let failed = diagnostics.iter().any(Diagnostic::is_error);
+    Output { program: (!failed).then_some(env.program), diagnostics }
 }

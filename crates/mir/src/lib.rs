@@ -1,3 +1,37 @@
 //! HIR to MIR: control flow made explicit, and with it every retain, release, unwind path and safepoint.
+//!
+//! Positions: the HIR knows byte offsets only, so `lower` leaves the offset of an operation's source in `Inst::line` and
+//! `Func::line`; `resolve_lines` turns them into lines.
 
+mod builder;
+mod dump;
+mod effects;
+mod graph;
 pub mod ir;
+mod lower;
+mod shapes;
+mod verify;
+
+pub use dump::dump;
+pub use verify::verify;
+
+/// Lowers a checked program. With `optimize` constants are folded and references that a longer-lived variable holds
+/// are not counted again; what the program does is the same.
+#[must_use]
+pub fn lower(program: &analysis::hir::Program, optimize: bool) -> ir::Program {
+    let out = lower::lower_program(program, optimize);
+    debug_assert_eq!(verify(&out), Ok(()), "{}", dump(&out));
+    out
+}
+
+/// Replaces the byte offsets in `Func::line` and `Inst::line` by what `line_of(file, offset)` says, a 1-based line.
+/// To be called once, before code generation.
+pub fn resolve_lines(program: &mut ir::Program, line_of: impl Fn(u32, u32) -> u32) {
+    for func in &mut program.funcs {
+        let file = func.file;
+        func.line = line_of(file, func.line);
+        for inst in func.blocks.iter_mut().flat_map(|b| &mut b.insts) {
+            inst.line = line_of(file, inst.line);
+        }
+    }
+}

@@ -419,3 +419,35 @@ pub struct Query {
     pub take: Option<Expr>,
     pub select: Expr,
 }
+
+// ---- long chains ----
+
+/// The operand at the left end of a chain, if `kind` is a link of one.
+fn left_mut(kind: &mut ExprKind) -> Option<&mut Box<Expr>> {
+    match kind {
+        ExprKind::Binary { lhs: left, .. }
+        | ExprKind::As(left, _)
+        | ExprKind::Field(left, _)
+        | ExprKind::Index(left, _)
+        | ExprKind::Call { callee: left, .. } => Some(left),
+        _ => None,
+    }
+}
+
+/// Takes the left operand out if it is a link itself; a leaf stays in its place.
+fn take_link(kind: &mut ExprKind) -> Option<Expr> {
+    let left = left_mut(kind)?;
+    let _ = left_mut(&mut left.kind)?;
+    let span = left.span;
+    Some(std::mem::replace(left, Expr { kind: ExprKind::Nil, span }))
+}
+
+/// Long chains nest to the left; they are taken apart by a loop, so that dropping them needs no deep stack.
+impl Drop for Expr {
+    fn drop(&mut self) {
+        let mut next = take_link(&mut self.kind);
+        while let Some(mut link) = next {
+            next = take_link(&mut link.kind);
+        }
+    }
+}

@@ -1,2 +1,60 @@
 //! Shards, fibers, actors, timers, the reactor and sockets.
+//!
+//! One shard runs everything for now: `WO_SHARDS` is read and checked, actors carry their home shard, and the inbox
+//! exists, but no second thread is started.
 #![allow(unsafe_code, reason = "stack switching and system calls")]
+#![allow(
+    clippy::not_unsafe_ptr_arg_deref,
+    reason = "addresses and objects come from generated code; that they are live is the convention of `abi::symbols`"
+)]
+#![allow(clippy::indexing_slicing, reason = "heap and slot indexes are kept in range by the structures that hold them")]
+
+pub mod actor;
+pub mod addr;
+pub mod config;
+pub mod fiber;
+pub mod handle;
+pub mod net;
+pub mod output;
+pub mod pool;
+pub mod reactor;
+pub mod report;
+pub mod shard;
+pub mod shim;
+pub mod stack;
+pub mod stats;
+pub mod stop;
+pub mod sys;
+pub mod timer;
+pub mod wait;
+
+use values::ctx::Image;
+
+/// Runs a program to its end and gives the process's exit status. Prints start-up notices, the report of a trap that
+/// left `main`, and the counters where `WO_STATS` asks for them.
+pub fn run(image: &'static Image) -> i32 {
+    let read = config::read(&config::program_name(), |name| std::env::var(name).ok());
+    for notice in &read.notices {
+        sys::stderr_line(notice);
+    }
+    if let Some(refusal) = read.refusal {
+        sys::stderr_line(&refusal);
+        return 2;
+    }
+    run_with(read.config, image)
+}
+
+/// `run` with a given configuration.
+pub fn run_with(config: config::Config, image: &'static Image) -> i32 {
+    sys::prepare_process();
+    values::ctx::install_panic_hook();
+    values::object::set_heap_limit(config.heap_bytes);
+    let program = config.program.clone();
+    match shard::Shard::new(config, image) {
+        Ok(mut s) => shard::run(&raw mut *s),
+        Err(e) => {
+            sys::stderr_line(&format!("{program}: cannot start: {}", sys::text(e)));
+            2
+        }
+    }
+}

@@ -51,7 +51,15 @@ pub struct Frame {
 pub struct Heap {
     pub objects_live: i64,
     pub bytes_live: i64,
+    /// Bytes of the process's bound that this shard has taken and not used.
+    pub(crate) allowance: i64,
+    /// The empty list that releases work with, kept for its capacity.
+    pub(crate) dead: Vec<*mut Obj>,
+    pub(crate) plans: Option<Box<crate::object::Plans>>,
 }
+
+// SAFETY: between calls `dead` is empty, and the image that `plans` points at is shared by all shards and only read.
+unsafe impl Send for Heap {}
 
 /// `receive` of an actor class: state and message borrowed, reply words stored through the last argument.
 pub type ReceiveFn = extern "C" fn(*mut Ctx, *mut Obj, *mut Obj, *mut [u64; 2]);
@@ -99,15 +107,37 @@ impl Ctx {
         if self.trap != 0 {
             return;
         }
-        self.trap_msg = crate::text::new(self, msg.as_bytes());
+        // Running out of memory is reported without needing any.
+        let text = if code == trap::OOM && msg == trap::OUT_OF_MEMORY {
+            crate::text::out_of_memory()
+        } else {
+            let text = crate::text::new(self, msg.as_bytes());
+            if text.is_null() {
+                // The trap for want of memory is pending instead.
+                return;
+            }
+            text
+        };
+        let _ = self.raise_text(code, text);
+    }
+
+    /// Leaves a pending trap with `code` and a text that the trap takes over (not null). A trap that is already pending
+    /// stays; the text then remains with the caller, and the result is false.
+    pub fn raise_text(&mut self, code: i64, text: *mut Obj) -> bool {
+        if self.trap != 0 {
+            return false;
+        }
+        self.trap_msg = text;
         self.trap = code;
         self.trap_recorded = false;
         self.trap_frames.clear();
+        true
     }
 }
 
 /// The edge of every runtime function: runs `f`, turns a panic into trap 8 with its place, and then returns `R`'s
 /// default. No panic passes generated frames.
+#[allow(clippy::not_unsafe_ptr_arg_deref, reason = "only runtime functions call it, with the context they were given")]
 pub fn entry<R: Default>(ctx: *mut Ctx, f: impl FnOnce(&mut Ctx) -> R) -> R {
     let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
         // SAFETY: generated code passes the context of the running fiber, which nothing else touches while it runs.

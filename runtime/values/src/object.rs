@@ -1,6 +1,16 @@
-//! The header that every heap object starts with.
+//! Heap objects: the header every one starts with, allocation within the process's memory bound, and release.
+//!
+//! Release is iterative: what dies is put on a list and taken apart one by one, so values of any depth are freed in
+//! bounded stack. What a word in an object means is read from the shard's `Plans`, derived once from the `Shapes`.
 
-use std::sync::atomic::AtomicI32;
+use crate::ctx::{Ctx, Heap, Image};
+use crate::{map, multi, text};
+use abi::desc::{Shapes, TypeDesc, TypeIdx};
+use abi::layout::{FIRST_CLASS, KIND_BYTES, KIND_MAP, KIND_MULTI, KIND_TEXT};
+use std::alloc::Layout;
+use std::ffi::c_void;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicI32, AtomicI64, Ordering};
 
 /// A counted heap object: this header, then what its kind says (`abi::layout`).
 #[repr(C)]
@@ -8,4 +18,564 @@ pub struct Obj {
     /// Not used atomically by generated code; the type only makes shared immortal objects sound to read.
     pub count: AtomicI32,
     pub kind: u32,
+}
+
+const _: () = {
+    assert!(std::mem::offset_of!(Obj, count) == abi::layout::COUNT as usize);
+    assert!(std::mem::offset_of!(Obj, kind) == abi::layout::KIND as usize);
+    assert!(size_of::<Obj>() == abi::layout::FIELDS as usize);
+};
+
+/// How the addresses of actors are counted; set once by the scheduler, before the program starts.
+pub struct ActorHooks {
+    pub retain: fn(*mut Ctx, *mut c_void),
+    /// Must not free objects on the spot: it runs in the middle of a release, and a chain of actors that hold each
+    /// other's addresses would recurse. It queues what the actor held.
+    pub release: fn(*mut Ctx, *mut c_void),
+}
+
+static HOOKS: OnceLock<ActorHooks> = OnceLock::new();
+
+/// Sets the hooks. A second call changes nothing.
+pub fn set_actor_hooks(hooks: ActorHooks) {
+    let _ = HOOKS.set(hooks);
+}
+
+/// What the runtime must do about a word of an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Slot {
+    Scalar,
+    /// A pointer to an object, or null.
+    Counted,
+    /// An actor's address, or null.
+    Actor,
+}
+
+/// A class as release and copy see it.
+#[derive(Debug)]
+pub struct ClassPlan {
+    /// Bytes, header included.
+    pub size: usize,
+    /// Byte offsets of the fields that are not scalars.
+    pub slots: Vec<(usize, Slot)>,
+    /// Per field, `,"name":` as JSON has it.
+    pub json_keys: Vec<Vec<u8>>,
+}
+
+/// The shapes of an image, boiled down to what release and copy need.
+#[derive(Debug)]
+pub struct Plans {
+    image: *const Image,
+    pub classes: Vec<ClassPlan>,
+    types: Vec<TypePlan>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct TypePlan {
+    slot: Slot,
+    /// Words in a container, 1 or 2.
+    words: u32,
+}
+
+impl Plans {
+    fn new(image: *const Image, shapes: &Shapes) -> Plans {
+        let types: Vec<_> = (0..shapes.types.len() as u32)
+            .map(|i| TypePlan { slot: slot_of(shapes, i), words: shapes.words(i) })
+            .collect();
+        let classes = shapes.classes.iter().map(|class| ClassPlan {
+            size: (class.size as usize).max(size_of::<Obj>()),
+            slots: class
+                .fields
+                .iter()
+                .map(|f| (f.offset as usize, slot_of(shapes, f.ty)))
+                .filter(|&(_, slot)| slot != Slot::Scalar)
+                .collect(),
+            json_keys: class.fields.iter().map(|f| json_key(&f.name)).collect(),
+        });
+        Plans { image, classes: classes.collect(), types }
+    }
+
+    /// What a value of type `ty` is in a container.
+    #[must_use]
+    pub fn slot(&self, ty: TypeIdx) -> Slot {
+        self.types.get(ty as usize).map_or(Slot::Scalar, |t| t.slot)
+    }
+
+    /// Words a value of type `ty` takes in a container, 1 or 2.
+    #[must_use]
+    pub fn words(&self, ty: TypeIdx) -> usize {
+        self.types.get(ty as usize).map_or(1, |t| t.words as usize)
+    }
+}
+
+fn json_key(name: &str) -> Vec<u8> {
+    let mut key = vec![b','];
+    codec::json::quote(&mut key, name.as_bytes());
+    key.push(b':');
+    key
+}
+
+fn slot_of(shapes: &Shapes, ty: TypeIdx) -> Slot {
+    match shapes.ty(ty) {
+        TypeDesc::Int | TypeDesc::Bool | TypeDesc::Float | TypeDesc::Ordinal(_) | TypeDesc::Row(_) => Slot::Scalar,
+        TypeDesc::Text
+        | TypeDesc::Bytes
+        | TypeDesc::Json
+        | TypeDesc::Multi(_)
+        | TypeDesc::Map(..)
+        | TypeDesc::Object(_)
+        | TypeDesc::Union(_)
+        | TypeDesc::Interface => Slot::Counted,
+        TypeDesc::Actor => Slot::Actor,
+        // The checker refuses `??T`, so this ends after one step.
+        TypeDesc::Nullable(inner) if inner != ty => slot_of(shapes, inner),
+        TypeDesc::Nullable(_) => Slot::Scalar,
+    }
+}
+
+/// The plans of the running image.
+pub fn plans<'a>(ctx: &Ctx) -> &'a Plans {
+    // SAFETY: a context always points at the heap of its shard, used by one thread at a time; the boxed plans move
+    // only when another image is loaded, which a process does not do.
+    unsafe {
+        let heap = &mut *ctx.heap;
+        match &heap.plans {
+            Some(plans) if std::ptr::eq(plans.image, ctx.image) => &*std::ptr::from_ref::<Plans>(plans),
+            _ => {
+                let made = Box::new(Plans::new(ctx.image, shapes(ctx)));
+                let place: &Plans = heap.plans.insert(made);
+                &*std::ptr::from_ref::<Plans>(place)
+            }
+        }
+    }
+}
+
+/// The shapes of the running image.
+#[must_use]
+pub fn shapes<'a>(ctx: &Ctx) -> &'a Shapes {
+    // SAFETY: the image outlives every context.
+    unsafe { &(*ctx.image).shapes }
+}
+
+// -- memory account ----------------------------------------------------------------------------------------------
+
+/// Bytes that shards take from the process's bound at a time, and beyond four of which they give back.
+const CHUNK: i64 = 128 << 10;
+
+/// Bytes of the bound that no shard has taken.
+static AVAILABLE: AtomicI64 = AtomicI64::new(i64::MAX / 2);
+
+/// Sets the process-wide bound in bytes. Called once, before the program starts.
+pub fn set_heap_limit(bytes: u64) {
+    AVAILABLE.store(i64::try_from(bytes).unwrap_or(i64::MAX).min(i64::MAX / 2), Ordering::Relaxed);
+}
+
+/// Takes `bytes` from the shard's account. False: the process's bound is reached.
+#[inline]
+fn charge(heap: &mut Heap, bytes: i64) -> bool {
+    if heap.allowance < bytes && !refill(heap, bytes) {
+        return false;
+    }
+    heap.allowance -= bytes;
+    heap.bytes_live += bytes;
+    true
+}
+
+#[cold]
+fn refill(heap: &mut Heap, bytes: i64) -> bool {
+    let missing = bytes - heap.allowance;
+    for want in [missing + CHUNK, missing] {
+        let take = |left: i64| (left >= want).then(|| left - want);
+        if AVAILABLE.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_ok() {
+            heap.allowance += want;
+            return true;
+        }
+    }
+    false
+}
+
+#[inline]
+fn credit(heap: &mut Heap, bytes: i64) {
+    heap.bytes_live -= bytes;
+    heap.allowance += bytes;
+    if heap.allowance > 4 * CHUNK {
+        let _ = AVAILABLE.fetch_add(heap.allowance - CHUNK, Ordering::Relaxed);
+        heap.allowance = CHUNK;
+    }
+}
+
+/// Accounts for `bytes` that are not an object (actor records, scratch memory). Traps 4 and returns false beyond the
+/// bound; otherwise `uncharge` must follow.
+pub fn charge_extra(ctx: &mut Ctx, bytes: usize) -> bool {
+    // SAFETY: a context always points at the heap of its shard.
+    let charged = i64::try_from(bytes).is_ok_and(|n| charge(unsafe { &mut *ctx.heap }, n));
+    if !charged {
+        out_of_memory(ctx);
+    }
+    charged
+}
+
+/// Gives back what `charge_extra` took.
+pub fn uncharge(ctx: &mut Ctx, bytes: usize) {
+    // SAFETY: a context always points at the heap of its shard.
+    credit(unsafe { &mut *ctx.heap }, bytes as i64);
+}
+
+/// Leaves trap 4 pending.
+#[cold]
+pub fn out_of_memory(ctx: &mut Ctx) {
+    ctx.raise(abi::trap::OOM, abi::trap::OUT_OF_MEMORY);
+}
+
+/// Storage of `bytes` (not 0), aligned to 8; null and trap 4 when memory is short.
+#[inline]
+pub fn raw_alloc(ctx: &mut Ctx, bytes: usize) -> *mut u8 {
+    // SAFETY: a context always points at the heap of its shard.
+    let heap = unsafe { &mut *ctx.heap };
+    if let Ok(layout) = Layout::from_size_align(bytes, 8)
+        && bytes > 0
+        && charge(heap, bytes as i64)
+    {
+        // SAFETY: the size is not zero.
+        let place = unsafe { std::alloc::alloc(layout) };
+        if !place.is_null() {
+            return place;
+        }
+        credit(heap, bytes as i64);
+    }
+    out_of_memory(ctx);
+    std::ptr::null_mut()
+}
+
+/// Frees storage of `raw_alloc`; null is allowed.
+///
+/// # Safety
+/// `place` came from `raw_alloc` or `raw_realloc` with `bytes`, and nothing uses it any more.
+#[inline]
+pub unsafe fn raw_free(ctx: &mut Ctx, place: *mut u8, bytes: usize) {
+    if place.is_null() {
+        return;
+    }
+    // SAFETY: the caller's promise gives the same layout as at allocation; the heap as everywhere.
+    unsafe {
+        credit(&mut *ctx.heap, bytes as i64);
+        std::alloc::dealloc(place, Layout::from_size_align_unchecked(bytes, 8));
+    }
+}
+
+/// Resizes storage, keeping the bytes both sizes share. Null and trap 4 when memory is short; `place` is then as before.
+///
+/// # Safety
+/// As for `raw_free`; on success only the result may be used. Neither size is 0.
+pub unsafe fn raw_realloc(ctx: &mut Ctx, place: *mut u8, old: usize, new: usize) -> *mut u8 {
+    // SAFETY: a context always points at the heap of its shard.
+    let heap = unsafe { &mut *ctx.heap };
+    if Layout::from_size_align(new, 8).is_ok() && charge(heap, new as i64) {
+        // SAFETY: `place` has this layout by the caller's promise, and `new` has just been found to be a valid size.
+        let moved = unsafe { std::alloc::realloc(place, Layout::from_size_align_unchecked(old, 8), new) };
+        if !moved.is_null() {
+            credit(heap, old as i64);
+            return moved;
+        }
+        credit(heap, new as i64);
+    }
+    out_of_memory(ctx);
+    std::ptr::null_mut()
+}
+
+/// An object of `bytes`, header set with count 1 and the rest not initialised; null and trap 4 when memory is short.
+#[inline]
+pub fn allocate(ctx: &mut Ctx, bytes: usize, kind: u32) -> *mut Obj {
+    debug_assert!(bytes >= size_of::<Obj>());
+    let place = raw_alloc(ctx, bytes).cast::<Obj>();
+    if !place.is_null() {
+        // SAFETY: fresh memory, large enough for the header and aligned to 8.
+        unsafe {
+            place.write(Obj { count: AtomicI32::new(1), kind });
+            (*ctx.heap).objects_live += 1;
+        }
+    }
+    place
+}
+
+/// Frees the memory of an object, not what it holds.
+///
+/// # Safety
+/// `obj` came from `allocate` with `bytes`, and nothing uses it any more.
+#[inline]
+pub unsafe fn deallocate(ctx: &mut Ctx, obj: *mut Obj, bytes: usize) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        (*ctx.heap).objects_live -= 1;
+        raw_free(ctx, obj.cast(), bytes);
+    }
+}
+
+/// An object of class `class` with all field words zero; null and a trap on failure.
+pub fn new(ctx: &mut Ctx, class: u32) -> *mut Obj {
+    let Some(plan) = plans(ctx).classes.get(class as usize) else {
+        ctx.raise(abi::trap::EXPLICIT, "internal error: unknown class");
+        return std::ptr::null_mut();
+    };
+    let obj = allocate(ctx, plan.size, FIRST_CLASS + class);
+    if !obj.is_null() {
+        let fields = plan.size - size_of::<Obj>();
+        // SAFETY: the object has `plan.size` bytes, the first of which are its header.
+        unsafe { obj.cast::<u8>().add(size_of::<Obj>()).write_bytes(0, fields) };
+    }
+    obj
+}
+
+// -- counting ----------------------------------------------------------------------------------------------------
+
+/// Current count; negative for immortal objects.
+///
+/// # Safety
+/// `obj` is a live object.
+#[inline]
+#[must_use]
+pub unsafe fn count(obj: *mut Obj) -> i32 {
+    // SAFETY: the caller's promise.
+    unsafe { (*obj).count.load(Ordering::Relaxed) }
+}
+
+/// Takes one more reference; null is allowed.
+///
+/// # Safety
+/// `obj` is null or a live object of this shard.
+#[inline]
+pub unsafe fn retain(obj: *mut Obj) {
+    if obj.is_null() {
+        return;
+    }
+    // SAFETY: the caller's promise. Only this thread writes the counts of mortal objects.
+    unsafe {
+        let n = count(obj);
+        if n >= 0 {
+            // A count that reaches the top stays: the object lives for ever rather than being freed too early.
+            (*obj).count.store(if n == i32::MAX { abi::layout::IMMORTAL } else { n + 1 }, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Gives up one reference, true when it was the last; null is allowed.
+///
+/// # Safety
+/// `obj` is null or a live object of this shard of which the caller owns a reference.
+#[inline]
+unsafe fn drop_count(obj: *mut Obj) -> bool {
+    if obj.is_null() {
+        return false;
+    }
+    // SAFETY: the caller's promise. Only this thread writes the counts of mortal objects.
+    unsafe {
+        let n = count(obj);
+        if n < 0 {
+            return false;
+        }
+        (*obj).count.store(n - 1, Ordering::Relaxed);
+        n == 1
+    }
+}
+
+/// Gives up one reference and frees what that leaves without any; null is allowed.
+///
+/// # Safety
+/// As for `drop_count`.
+#[inline]
+pub unsafe fn release(ctx: &mut Ctx, obj: *mut Obj) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        if drop_count(obj) {
+            free(ctx, obj);
+        }
+    }
+}
+
+/// Takes one more reference to what `word` stands for.
+///
+/// # Safety
+/// `word` is a live value of kind `slot`, on this shard.
+#[inline]
+pub unsafe fn retain_slot(ctx: &mut Ctx, slot: Slot, word: u64) {
+    match slot {
+        Slot::Scalar => {}
+        // SAFETY: the caller's promise.
+        Slot::Counted => unsafe { retain(word as *mut Obj) },
+        Slot::Actor => {
+            if let Some(hooks) = HOOKS.get()
+                && word != 0
+            {
+                (hooks.retain)(ctx, word as *mut c_void);
+            }
+        }
+    }
+}
+
+/// Gives up one reference to what `word` stands for.
+///
+/// # Safety
+/// `word` is a live value of kind `slot` of which the caller owns a reference, on this shard.
+#[inline]
+pub unsafe fn release_slot(ctx: &mut Ctx, slot: Slot, word: u64) {
+    match slot {
+        Slot::Scalar => {}
+        // SAFETY: the caller's promise.
+        Slot::Counted => unsafe { release(ctx, word as *mut Obj) },
+        Slot::Actor => release_actor(ctx, word),
+    }
+}
+
+fn release_actor(ctx: &mut Ctx, word: u64) {
+    if let Some(hooks) = HOOKS.get()
+        && word != 0
+    {
+        (hooks.release)(ctx, word as *mut c_void);
+    }
+}
+
+// -- release -----------------------------------------------------------------------------------------------------
+
+/// Frees an object whose count is zero, and what only it held.
+///
+/// # Safety
+/// `obj` is an object of this shard whose count has reached zero.
+#[inline]
+pub unsafe fn free(ctx: &mut Ctx, obj: *mut Obj) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        if (*obj).kind <= KIND_BYTES {
+            text::free(ctx, obj);
+        } else {
+            free_graph(ctx, obj);
+        }
+    }
+}
+
+/// Objects whose count is zero and which are still to be taken apart.
+struct Dead(Vec<*mut Obj>);
+
+impl Dead {
+    /// Remembers a dead object. When not even the list can grow, the object leaks: memory is then gone for good and
+    /// the next allocation traps.
+    fn push(&mut self, obj: *mut Obj) {
+        if self.0.try_reserve(1).is_ok() {
+            self.0.push(obj);
+        }
+    }
+
+    /// Gives up one reference. Texts are freed at once; true when a larger object was put on the list.
+    ///
+    /// # Safety
+    /// As for `release_slot`.
+    unsafe fn give_up(&mut self, ctx: &mut Ctx, slot: Slot, word: u64) -> bool {
+        match slot {
+            Slot::Scalar => {}
+            Slot::Actor => release_actor(ctx, word),
+            Slot::Counted => {
+                let obj = word as *mut Obj;
+                // SAFETY: the caller's promise; a dead text is freed once, here.
+                unsafe {
+                    if drop_count(obj) {
+                        if (*obj).kind > KIND_BYTES {
+                            self.push(obj);
+                            return true;
+                        }
+                        text::free(ctx, obj);
+                    }
+                }
+            }
+        }
+        false
+    }
+}
+
+/// Takes dead objects apart, one after the other. A container is emptied from its end and goes back on the list when
+/// an element dies, so the list grows with the depth of the graph and never with the length of a container.
+unsafe fn free_graph(ctx: &mut Ctx, first: *mut Obj) {
+    // SAFETY: a context always points at the heap of its shard. The list is taken out, so a nested call has its own.
+    let mut dead = Dead(std::mem::take(unsafe { &mut (*ctx.heap).dead }));
+    let plans = plans(ctx);
+    let mut next = Some(first);
+    while let Some(obj) = next {
+        // SAFETY: every object on the list is dead: its count is zero and nothing else refers to it. It is freed once,
+        // after all it held has been given up.
+        unsafe {
+            match (*obj).kind {
+                KIND_TEXT | KIND_BYTES => text::free(ctx, obj),
+                KIND_MULTI => {
+                    let m = obj.cast::<multi::Multi>();
+                    let slot = plans.slot((*m).element);
+                    let words = plans.words((*m).element);
+                    let mut interrupted = false;
+                    if slot != Slot::Scalar {
+                        while (*m).len > 0 && !interrupted {
+                            (*m).len -= 1;
+                            let word = *(*m).data.add((*m).len as usize * words);
+                            // The container goes below its element.
+                            let top = dead.0.len();
+                            if dead.give_up(ctx, slot, word) {
+                                interrupted = (*m).len > 0;
+                                if interrupted {
+                                    dead.push(obj);
+                                    let last = dead.0.len() - 1;
+                                    if last > top {
+                                        dead.0.swap(top, last);
+                                    }
+                                }
+                            }
+                        }
+                    }
+                    if !interrupted {
+                        multi::free_storage(ctx, m, words);
+                        deallocate(ctx, obj, size_of::<multi::Multi>());
+                    }
+                }
+                KIND_MAP => {
+                    let m = obj.cast::<map::Map>();
+                    let key = plans.slot((*m).key);
+                    let value = plans.slot((*m).value);
+                    let mut interrupted = false;
+                    if key != Slot::Scalar || value != Slot::Scalar {
+                        while !interrupted && let Some(entry) = map::take_last(m) {
+                            // Keys are never containers.
+                            let _ = dead.give_up(ctx, key, *entry);
+                            let top = dead.0.len();
+                            if dead.give_up(ctx, value, *entry.add(1)) {
+                                interrupted = (*m).used > (*m).head;
+                                if interrupted {
+                                    dead.push(obj);
+                                    let last = dead.0.len() - 1;
+                                    if last > top {
+                                        dead.0.swap(top, last);
+                                    }
+                                }
+                            }
+                        }
+                    }
+                    if !interrupted {
+                        map::free_storage(ctx, m);
+                        deallocate(ctx, obj, size_of::<map::Map>());
+                    }
+                }
+                kind => {
+                    let plan = plans.classes.get(kind.wrapping_sub(FIRST_CLASS) as usize);
+                    debug_assert!(plan.is_some());
+                    if let Some(plan) = plan {
+                        for &(offset, slot) in &plan.slots {
+                            let word = *obj.cast::<u8>().add(offset).cast::<u64>();
+                            let _ = dead.give_up(ctx, slot, word);
+                        }
+                        deallocate(ctx, obj, plan.size);
+                    }
+                }
+            }
+        }
+        next = dead.0.pop();
+    }
+    // A list that grew large is not kept.
+    if dead.0.capacity() <= 1024 {
+        // SAFETY: as above.
+        unsafe { (*ctx.heap).dead = dead.0 };
+    }
 }

@@ -1,0 +1,231 @@
+//! Construction (language 3.4, 3.6): objects, actors, variants.
+
+use super::site::Site;
+use super::{Cx, Want};
+use crate::env::NamedType;
+use crate::hir::{ClassId, Expr, ExprKind, UnionId};
+use crate::types::{TyKind, Types};
+use diagnostics::Diagnostic;
+use diagnostics::span::Span;
+use rustc_hash::FxHashSet;
+use syntax::ast::{self, Name};
+
+/// Values for an object: given ones in written order, then the fields left to their defaults.
+struct Fields {
+    given: Vec<(u32, Expr)>,
+    defaults: Vec<u32>,
+    failed: bool,
+}
+
+impl<'a> Cx<'_, 'a> {
+    pub(super) fn construct(&mut self, class: &ast::Ident, fields: &'a [(ast::Ident, ast::Expr)], span: Span) -> Expr {
+        let Some(id) = self.class_named(class) else { return self.error(span) };
+        if self.env.program.classes.get(id.0 as usize).is_some_and(|c| c.is_table) {
+            return self.fail(
+                Diagnostic::error(250, span, format!("`{}` is a table: its rows are not objects", class.name))
+                    .label("object of a table class")
+                    .note("a table's values live in the store and are handled by `ref`")
+                    .help(format!("write `insert {} {{ … }}`", class.name)),
+            );
+        }
+        let fields = self.fields(id, &class.name, fields, span);
+        if fields.failed {
+            return self.error(span);
+        }
+        let ty = self.intern(TyKind::Class(id));
+        Expr { kind: ExprKind::New { class: id, fields: fields.given, defaults: fields.defaults }, ty, span }
+    }
+
+    pub(super) fn spawn(&mut self, class: &ast::Ident, fields: &'a [(ast::Ident, ast::Expr)], span: Span) -> Expr {
+        let Some(id) = self.class_named(class) else { return self.error(span) };
+        let target = if self.env.program.classes.get(id.0 as usize).is_some_and(|c| c.is_table) {
+            Err("it is a table".to_owned())
+        } else {
+            self.env.receive_of(id)
+        };
+        let (receive, message) = match target {
+            Ok((receive, message, _)) => (receive, message),
+            Err(why) => {
+                return self.fail(
+                    Diagnostic::error(221, class.span, format!("`{}` cannot be spawned: {why}", class.name))
+                        .label("not an actor class")
+                        .note("an actor class has one `fn receive(msg: M)`, `M` a class, record or union, bare or `mut`")
+                        .help(format!("declare `fn receive(msg: M)` in `{}`", class.name)),
+                );
+            }
+        };
+        let fields = self.fields(id, &class.name, fields, span);
+        if let Some(class) = self.env.program.classes.get_mut(id.0 as usize) {
+            class.receive = Some(receive);
+        }
+        if fields.failed {
+            return self.error(span);
+        }
+        let ty = self.intern(TyKind::Actor(message));
+        Expr { kind: ExprKind::Spawn { class: id, fields: fields.given, defaults: fields.defaults }, ty, span }
+    }
+
+    fn class_named(&mut self, class: &ast::Ident) -> Option<ClassId> {
+        let found = self.env.named_type(self.file, &class.name);
+        if let Some(NamedType::Class(id)) = found {
+            return Some(id);
+        }
+        let near = self.env.near(&class.name, self.env.program.classes.iter().map(|c| c.name.as_str()));
+        let (title, help) = match (found, near) {
+            (Some(NamedType::Union(_)), _) => (
+                format!("`{}` is a union, not a class", class.name),
+                "name one of its variants instead".to_owned(),
+            ),
+            (Some(NamedType::Iface(_)), _) => (
+                format!("`{}` is an interface, not a class", class.name),
+                "construct a class that satisfies it".to_owned(),
+            ),
+            (_, Some(near)) => (format!("unknown class `{}`", class.name), format!("did you mean `{near}`?")),
+            (_, None) => (
+                format!("unknown class `{}`", class.name),
+                format!("declare it: `class {} {{ … }}`", class.name),
+            ),
+        };
+        self.report(
+            Diagnostic::error(207, class.span, title)
+                .label("not a class")
+                .note("`Name { … }` constructs an object of the class or record `Name`")
+                .help(help),
+        );
+        None
+    }
+
+    fn fields(&mut self, id: ClassId, class: &Name, fields: &'a [(ast::Ident, ast::Expr)], span: Span) -> Fields {
+        let mut out = Fields { given: Vec::with_capacity(fields.len()), defaults: Vec::new(), failed: false };
+        let mut seen = FxHashSet::default();
+        for (name, value) in fields {
+            let Some((index, ty)) = self.env.field(id, &name.name).map(|(i, f)| (i, f.ty)) else {
+                let _ = self.unknown_field(id, name);
+                let _ = self.expr(value, Want::Value);
+                out.failed = true;
+                continue;
+            };
+            let _ = seen.insert(index);
+            if matches!(self.kind(ty), TyKind::Backlink(..)) {
+                out.failed = true;
+                self.report(
+                    Diagnostic::error(202, name.span, format!("`{class}.{}` is a backlink and cannot be given", name.name))
+                        .label("not a stored field")
+                        .note("a backlink is computed from the rows that refer to this one")
+                        .help("leave it out"),
+                );
+                continue;
+            }
+            let value = self.check(value, ty, &Site::Field(class.clone(), name.name.clone()));
+            out.failed |= value.ty == Types::ERROR;
+            out.given.push((index, value));
+        }
+        let mut missing = Vec::new();
+        if let Some(decl) = self.env.program.classes.get(id.0 as usize) {
+            for (index, field) in (0_u32..).zip(&decl.fields) {
+                if seen.contains(&index) || matches!(self.kind(field.ty), TyKind::Backlink(..)) {
+                    continue;
+                }
+                if field.default.is_some() || matches!(self.kind(field.ty), TyKind::Nullable(_)) {
+                    out.defaults.push(index);
+                } else {
+                    missing.push((field.name.clone(), field.span));
+                }
+            }
+        }
+        // Misspelt fields are reported already; what they leave out is no second defect.
+        if !missing.is_empty() && !out.failed {
+            let list = missing.iter().map(|m| format!("`{}`", m.0)).collect::<Vec<_>>().join(", ");
+            let mut report = Diagnostic::error(206, span, format!("`{class} {{ … }}` lacks {list}"))
+                .label("incomplete")
+                .note("a field may be left out if it has a default or is nullable")
+                .help(missing.iter().map(|m| format!("`{}: …`", m.0)).collect::<Vec<_>>().join(", "));
+            for (name, at) in &missing {
+                report = report.related(*at, format!("`{name}` is declared here"));
+            }
+            self.report(report);
+        }
+        out.failed |= !missing.is_empty();
+        out
+    }
+
+    /// A variant by bare name (`args` is `None`) or call.
+    pub(super) fn variant(
+        &mut self,
+        name: &Name,
+        name_span: Span,
+        args: Option<&'a [ast::Expr]>,
+        span: Span,
+        want: Want<'_>,
+    ) -> Expr {
+        let Some((union, variant)) = self.pick_variant(name, want) else {
+            let owners: Vec<String> = self
+                .env
+                .variant(self.file, name)
+                .iter()
+                .filter_map(|(u, _)| self.env.program.unions.get(u.0 as usize).map(|u| u.name.to_string()))
+                .collect();
+            let list = owners.iter().map(|m| format!("`{m}`")).collect::<Vec<_>>().join(", ");
+            return self.fail(
+                Diagnostic::error(218, name_span, format!("variant `{name}` is ambiguous: {list} all declare it"))
+                    .label("several candidates")
+                    .note("the expected type decides between variants of one name; here none is expected")
+                    .help("annotate the local, or rename one of the variants"),
+            );
+        };
+        let Some((union_name, payload, has_payload)) = self.env.program.unions.get(union.0 as usize).and_then(|u| {
+            let v = u.variants.get(variant as usize)?;
+            Some((u.name.clone(), v.fields.iter().map(|f| (f.0.clone(), f.1)).collect::<Vec<_>>(), u.has_payload))
+        }) else {
+            return self.error(span);
+        };
+        let given = args.map_or(0, <[ast::Expr]>::len);
+        if given != payload.len() {
+            let fields = payload.iter().map(|f| f.0.as_str()).collect::<Vec<_>>().join(", ");
+            let help = if payload.is_empty() { format!("write `{name}`") } else { format!("write `{name}({fields})`") };
+            return self.fail(
+                Diagnostic::error(203, span, format!("`{union_name}.{name}` takes {} values, given {given}", payload.len()))
+                    .label(format!("{given} given"))
+                    .note("a variant is built with all of its payload, by position")
+                    .help(help),
+            );
+        }
+        let ty = self.intern(TyKind::Union(union));
+        let mut values = Vec::with_capacity(given);
+        for ((at, value), (field, field_ty)) in (1_usize..).zip(args.unwrap_or_default()).zip(payload) {
+            values.push(self.check(value, field_ty, &Site::Param(name.clone(), at, field)));
+        }
+        if values.iter().any(|v| v.ty == Types::ERROR) {
+            return self.error(span);
+        }
+        let kind = if has_payload {
+            ExprKind::NewVariant { union, variant, args: values }
+        } else {
+            ExprKind::Ordinal { union, variant }
+        };
+        Expr { kind, ty, span }
+    }
+
+    /// Between unions with a variant of one name: the expected type, then the own module's union.
+    fn pick_variant(&self, name: &Name, want: Want<'_>) -> Option<(UnionId, u32)> {
+        let candidates = self.env.variant(self.file, name);
+        if let [only] = candidates {
+            return Some(*only);
+        }
+        if let Some(ty) = want.ty()
+            && let TyKind::Union(union) = self.kind(self.strip(ty))
+            && let Some(found) = candidates.iter().find(|c| c.0 == union)
+        {
+            return Some(*found);
+        }
+        let module = self.env.file(self.file).module;
+        let mut own = candidates.iter().filter(|c| {
+            let file = self.env.program.unions.get(c.0.0 as usize).map(|u| u.span.file);
+            file.is_some_and(|f| self.env.file(f).module == module)
+        });
+        match (own.next(), own.next()) {
+            (Some(found), None) => Some(*found),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! Functions that no MIR stands for: entries from the runtime, and targets of calls that only trap.
+
+use abi::trap;
+use cranelift_codegen::ir::{self as clif, InstBuilder, MemFlagsData, Signature, Value, types};
+use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
+use cranelift_module::Module;
+
+use super::zero;
+use crate::unit::{Unit, func_signature, signature};
+use abi::symbols::Rep;
+
+struct Glue<'u, 'p, 'b> {
+    unit: &'u mut Unit<'p>,
+    b: FunctionBuilder<'b>,
+    params: Vec<Value>,
+}
+
+fn glue<'u, 'p, 'b>(
+    unit: &'u mut Unit<'p>,
+    out: &'b mut clif::Function,
+    builder: &'b mut FunctionBuilderContext,
+    sig: Signature,
+) -> Glue<'u, 'p, 'b> {
+    out.signature = sig;
+    let mut b = FunctionBuilder::new(out, builder);
+    let entry = b.create_block();
+    b.append_block_params_for_function_params(entry);
+    b.switch_to_block(entry);
+    b.seal_block(entry);
+    let params = b.block_params(entry).to_vec();
+    Glue { unit, b, params }
+}
+
+impl Glue<'_, '_, '_> {
+    fn runtime(&mut self, name: &str, args: &[Value]) -> Result<(), String> {
+        let (id, _) = self.unit.runtime(name)?;
+        let callee = self.unit.module.declare_func_in_func(id, self.b.func);
+        let values: Vec<Value> = self.params.iter().take(1).chain(args).copied().collect();
+        let _ = self.b.ins().call(callee, &values);
+        Ok(())
+    }
+
+    /// Calls MIR function `index` with the first parameters of this one.
+    fn call(&mut self, index: u32) -> Result<Vec<Value>, String> {
+        let func = self.unit.program.funcs.get(index as usize).ok_or("malformed MIR: no such function")?;
+        let sig = func_signature(func);
+        let args = self.params.get(..sig.params.len()).ok_or("malformed MIR: entry with too many parameters")?.to_vec();
+        if sig.params.iter().any(|param| param.value_type != types::I64) {
+            return Err("malformed MIR: entry with a Float parameter".to_string());
+        }
+        let callee = self.unit.id(index)?;
+        let callee = self.unit.module.declare_func_in_func(callee, self.b.func);
+        let inst = self.b.ins().call(callee, &args);
+        Ok(self.b.inst_results(inst).to_vec())
+    }
+
+    fn finish(self) {
+        let config = self.unit.module.target_config();
+        self.b.finalize(config);
+    }
+}
+
+/// `main` without a result: returns 0.
+pub(crate) fn main(
+    unit: &mut Unit,
+    out: &mut clif::Function,
+    builder: &mut FunctionBuilderContext,
+    index: u32,
+) -> Result<(), String> {
+    let mut glue = glue(unit, out, builder, signature([], [Rep::W]));
+    let _ = glue.call(index)?;
+    let status = zero(&mut glue.b, types::I64);
+    let _ = glue.b.ins().return_(&[status]);
+    glue.finish();
+    Ok(())
+}
+
+/// `values::ctx::ReceiveFn` around `receive` of an actor class: stores the reply's words.
+pub(crate) fn receive(
+    unit: &mut Unit,
+    out: &mut clif::Function,
+    builder: &mut FunctionBuilderContext,
+    index: u32,
+) -> Result<(), String> {
+    let mut glue = glue(unit, out, builder, signature([Rep::W; 3], []));
+    let reply = glue.params.last().copied().ok_or("glue without parameters")?;
+    let words = glue.call(index)?;
+    let mut offset = 0;
+    for word in words {
+        let _ = glue.b.ins().store(MemFlagsData::trusted(), word, reply, offset);
+        offset += 8;
+    }
+    let _ = glue.b.ins().return_(&[]);
+    glue.finish();
+    Ok(())
+}
+
+/// What a function with a large frame does in place of its body when the frame does not fit: traps.
+pub(crate) fn overflow(
+    unit: &mut Unit,
+    out: &mut clif::Function,
+    builder: &mut FunctionBuilderContext,
+    sig: Signature,
+    index: u32,
+) -> Result<(), String> {
+    let returns = sig.returns.clone();
+    let line = unit.program.funcs.get(index as usize).map_or(0, |func| func.line);
+    let mut glue = glue(unit, out, builder, sig);
+    glue.runtime("sched.overflow", &[])?;
+    let fp = glue.b.ins().get_frame_pointer(types::I64);
+    let index = glue.b.ins().iconst(types::I64, i64::from(index));
+    let line = glue.b.ins().iconst(types::I64, i64::from(line));
+    glue.runtime("trap.site", &[fp, index, line])?;
+    let zeros: Vec<Value> = returns.iter().map(|result| zero(&mut glue.b, result.value_type)).collect();
+    let _ = glue.b.ins().return_(&zeros);
+    glue.finish();
+    Ok(())
+}
+
+/// Entry of classes that lack a table's method. It leaves a trap, and thus results that mean nothing, whatever the
+/// method's signature.
+pub(crate) fn hole(
+    unit: &mut Unit,
+    out: &mut clif::Function,
+    builder: &mut FunctionBuilderContext,
+) -> Result<(), String> {
+    let text = unit.literals.text(b"internal error at dispatch");
+    let mut glue = glue(unit, out, builder, signature([], []));
+    let code = glue.b.ins().iconst(types::I64, trap::EXPLICIT);
+    let text = glue.b.ins().iconst(types::I64, text);
+    glue.runtime("trap.raise", &[code, text])?;
+    let _ = glue.b.ins().return_(&[]);
+    glue.finish();
+    Ok(())
+}

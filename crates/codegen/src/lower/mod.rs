@@ -1,0 +1,462 @@
+//! One MIR function to Cranelift IR: blocks, variables, calls, and the cold paths that traps take. The instructions are
+//! in `inst`, functions without MIR in `glue`.
+
+mod glue;
+mod inst;
+
+use abi::layout;
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::{
+    self as clif, Block, FuncRef, Inst, InstBuilder, InstructionData, MemFlagsData, Opcode, SourceLoc, StackSlot,
+    StackSlotData, StackSlotKind, Type, UserFuncName, Value, ValueDef, types,
+};
+use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext, Switch, Variable};
+use cranelift_module::{FuncId, Module};
+use mir::ir::{BlockId, Callee, Func, InstKind, Local, Term};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use crate::unit::{Unit, func_signature, ty};
+
+pub(crate) use glue::{hole, main, overflow, receive};
+
+/// Functions with at most this many locals and no call of generated code need no stack check of their own: their frame
+/// fits into the reserve that their caller's check left.
+const SMALL_LEAF: usize = 32;
+
+/// Memory of the fiber context, of objects and of containers: always mapped and aligned.
+fn mem() -> MemFlagsData {
+    MemFlagsData::trusted()
+}
+
+/// Where control goes with a pending trap: an unwind block, or (`None`) straight out of the function.
+type Unwind = Option<BlockId>;
+
+struct Lower<'u, 'p, 'b> {
+    unit: &'u mut Unit<'p>,
+    b: FunctionBuilder<'b>,
+    func: &'p Func,
+    index: u32,
+    /// The fiber context.
+    ctx: Value,
+    vars: Vec<Variable>,
+    blocks: Vec<Block>,
+    /// Line of the instruction at hand.
+    line: u32,
+    /// Blocks that record a pending trap's stack and unwind, shared by line and target.
+    sites: FxHashMap<(u32, Unwind), Block>,
+    /// Blocks that raise a trap (code, text) and go on to a site block.
+    traps: FxHashMap<(u32, i64, i64, BlockId), Block>,
+    refs: FxHashMap<FuncId, FuncRef>,
+    /// Parts of concatenations; the largest decides.
+    parts: Option<StackSlot>,
+}
+
+/// Lowers function `index` of the program into the empty `out`.
+pub(crate) fn function(
+    unit: &mut Unit,
+    out: &mut clif::Function,
+    builder: &mut FunctionBuilderContext,
+    index: u32,
+) -> Result<(), String> {
+    let program = unit.program;
+    let func = program.funcs.get(index as usize).ok_or("malformed MIR: no such function")?;
+    if func.params as usize > func.locals.len() || func.blocks.is_empty() {
+        return Err("malformed MIR: parameters without locals, or no block".to_string());
+    }
+    out.signature = func_signature(func);
+    out.name = UserFuncName::user(0, unit.id(index)?.as_u32());
+    let mut b = FunctionBuilder::new(out, builder);
+    let entry = b.create_block();
+    b.append_block_params_for_function_params(entry);
+    b.switch_to_block(entry);
+    b.seal_block(entry);
+    let params = b.block_params(entry).to_vec();
+    let (ctx, params) = params.split_first().ok_or("signature without context")?;
+    let vars: Vec<Variable> = func.locals.iter().map(|local| b.declare_var(ty(local.rep.abi()))).collect();
+    // Variables never defined on some path read as zero there: Cranelift's frontend sees to that.
+    for (var, value) in vars.iter().zip(params) {
+        b.def_var(*var, *value);
+    }
+    let blocks: Vec<Block> = func.blocks.iter().map(|_| b.create_block()).collect();
+    for (block, clif_block) in func.blocks.iter().zip(&blocks) {
+        if block.cold {
+            b.set_cold_block(*clif_block);
+        }
+    }
+    let parts = largest_concat(func)
+        .map(|n| b.create_sized_stack_slot(StackSlotData::new(StackSlotKind::ExplicitSlot, 16 * n.max(1), 3)));
+    let mut lower = Lower {
+        unit,
+        b,
+        func,
+        index,
+        ctx: *ctx,
+        vars,
+        blocks,
+        line: func.line,
+        sites: FxHashMap::default(),
+        traps: FxHashMap::default(),
+        refs: FxHashMap::default(),
+        parts,
+    };
+    lower.entry()?;
+    lower.body()?;
+    let config = lower.unit.module.target_config();
+    lower.b.seal_all_blocks();
+    lower.b.finalize(config);
+    Ok(())
+}
+
+/// Parts of the largest concatenation.
+fn largest_concat(func: &Func) -> Option<u32> {
+    let insts = func.blocks.iter().flat_map(|block| &block.insts);
+    insts
+        .filter_map(|inst| match &inst.kind {
+            InstKind::Concat { parts, .. } => u32::try_from(parts.len()).ok(),
+            _ => None,
+        })
+        .max()
+}
+
+/// Whether the function calls generated code, or may have a frame of more than some hundred bytes.
+fn needs_stack_check(func: &Func) -> bool {
+    let calls =
+        |inst: &mir::ir::Inst| matches!(&inst.kind, InstKind::Call { callee: Callee::Func(_) | Callee::Table(_), .. });
+    func.locals.len() > SMALL_LEAF
+        || largest_concat(func).is_some_and(|n| n > SMALL_LEAF as u32)
+        || func.blocks.iter().flat_map(|block| &block.insts).any(calls)
+}
+
+impl Lower<'_, '_, '_> {
+    /// Stack check and reduction of the entry, then the jump to the first block.
+    fn entry(&mut self) -> Result<(), String> {
+        self.at(self.func.line);
+        if needs_stack_check(self.func) {
+            // The frame has been made already: the stack pointer accounts for it.
+            let sp = self.b.ins().get_stack_pointer(types::I64);
+            let limit = self.b.ins().load(types::I64, mem(), self.ctx, layout::CTX_STACK_LIMIT);
+            let over = self.b.ins().icmp(IntCC::UnsignedLessThan, sp, limit);
+            let (cold, ok) = (self.cold_block(), self.b.create_block());
+            let _ = self.b.ins().brif(over, cold, &[], ok, &[]);
+            self.start(cold);
+            self.b.seal_block(cold);
+            let _ = self.runtime("sched.overflow", &[])?;
+            self.site(None, |b, site| {
+                let _ = b.ins().jump(site, &[]);
+            })?;
+            self.start(ok);
+            self.b.seal_block(ok);
+        }
+        if self.func.recursive {
+            self.reduction(None)?;
+        }
+        let first = self.block(BlockId(0))?;
+        let _ = self.b.ins().jump(first, &[]);
+        Ok(())
+    }
+
+    fn body(&mut self) -> Result<(), String> {
+        let func = self.func;
+        // A block can be sealed once nothing that is still to come jumps to it; back-edges, and edges through shared
+        // cold blocks, are left to the end.
+        let mut last_jump: Vec<Option<usize>> = vec![None; func.blocks.len()];
+        let mut never: FxHashSet<usize> = FxHashSet::default();
+        for (i, block) in func.blocks.iter().enumerate() {
+            for target in successors(&block.term) {
+                if let Some(last) = last_jump.get_mut(target.0 as usize) {
+                    *last = Some(i);
+                }
+            }
+            for inst in &block.insts {
+                if let Some(unwind) = unwind_of(&inst.kind) {
+                    let _ = never.insert(unwind.0 as usize);
+                }
+            }
+        }
+        for (i, block) in func.blocks.iter().enumerate() {
+            let clif_block = self.block(BlockId(i as u32))?;
+            self.start(clif_block);
+            let sealed = !never.contains(&i) && last_jump.get(i).copied().flatten().is_none_or(|last| last < i);
+            if sealed {
+                self.b.seal_block(clif_block);
+            }
+            for inst in &block.insts {
+                self.at(inst.line);
+                self.inst(&inst.kind)?;
+            }
+            self.term(&block.term)?;
+        }
+        Ok(())
+    }
+
+    fn term(&mut self, term: &Term) -> Result<(), String> {
+        match term {
+            Term::Jump(to) => {
+                let to = self.block(*to)?;
+                let _ = self.b.ins().jump(to, &[]);
+            }
+            Term::Branch { cond, then, otherwise } => {
+                let cond = self.word(*cond)?;
+                let (then, otherwise) = (self.block(*then)?, self.block(*otherwise)?);
+                let _ = self.b.ins().brif(cond, then, &[], otherwise, &[]);
+            }
+            Term::Switch { on, cases, default } => {
+                let on = self.word(*on)?;
+                let mut switch = Switch::new();
+                let mut seen = FxHashSet::default();
+                for (value, to) in cases {
+                    // The first of equal cases counts.
+                    if seen.insert(*value) {
+                        switch.set_entry(u128::from(*value as u64), self.block(*to)?);
+                    }
+                }
+                let default = self.block(*default)?;
+                switch.emit(&mut self.b, on, default);
+            }
+            Term::Return(locals) => {
+                if locals.len() != self.func.results.len() {
+                    return Err("malformed MIR: wrong number of results".to_string());
+                }
+                let mut values = Vec::with_capacity(locals.len());
+                for (local, rep) in locals.iter().zip(&self.func.results) {
+                    let value = self.get(*local)?;
+                    values.push(self.coerce(value, ty(rep.abi())));
+                }
+                let _ = self.b.ins().return_(&values);
+            }
+            Term::Resume => self.return_zeros(),
+            Term::Unreachable => {
+                let _ = self.b.ins().trap(clif::TrapCode::unwrap_user(1));
+            }
+        }
+        Ok(())
+    }
+
+    // -- positions ------------------------------------------------------------------------------------------------
+
+    fn at(&mut self, line: u32) {
+        self.line = line;
+        self.b.set_srcloc(SourceLoc::new(line));
+    }
+
+    fn start(&mut self, block: Block) {
+        self.b.switch_to_block(block);
+    }
+
+    fn cold_block(&mut self) -> Block {
+        let block = self.b.create_block();
+        self.b.set_cold_block(block);
+        block
+    }
+
+    fn block(&self, id: BlockId) -> Result<Block, String> {
+        self.blocks.get(id.0 as usize).copied().ok_or_else(|| format!("malformed MIR: no block {}", id.0))
+    }
+
+    // -- values ---------------------------------------------------------------------------------------------------
+
+    fn var(&self, local: Local) -> Result<Variable, String> {
+        self.vars.get(local.0 as usize).copied().ok_or_else(|| format!("malformed MIR: no local {}", local.0))
+    }
+
+    fn get(&mut self, local: Local) -> Result<Value, String> {
+        let var = self.var(local)?;
+        Ok(self.b.use_var(var))
+    }
+
+    /// The local as a word; a Float by its bits.
+    fn word(&mut self, local: Local) -> Result<Value, String> {
+        let value = self.get(local)?;
+        Ok(self.coerce(value, types::I64))
+    }
+
+    fn float(&mut self, local: Local) -> Result<Value, String> {
+        let value = self.get(local)?;
+        Ok(self.coerce(value, types::F64))
+    }
+
+    fn ty(&self, local: Local) -> Result<Type, String> {
+        let decl = self.func.locals.get(local.0 as usize);
+        decl.map(|decl| ty(decl.rep.abi())).ok_or_else(|| format!("malformed MIR: no local {}", local.0))
+    }
+
+    fn set(&mut self, local: Local, value: Value) -> Result<(), String> {
+        let (var, ty) = (self.var(local)?, self.ty(local)?);
+        let value = self.coerce(value, ty);
+        self.b.def_var(var, value);
+        Ok(())
+    }
+
+    /// Bits move between the two machine types unchanged.
+    fn coerce(&mut self, value: Value, to: Type) -> Value {
+        if self.b.func.dfg.value_type(value) == to {
+            value
+        } else {
+            self.b.ins().bitcast(to, MemFlagsData::new(), value)
+        }
+    }
+
+    /// The constant that a word is known to be.
+    fn constant(&self, value: Value) -> Option<i64> {
+        let dfg = &self.b.func.dfg;
+        match dfg.value_def(dfg.resolve_aliases(value)) {
+            ValueDef::Result(inst, _) => match dfg.insts[inst] {
+                InstructionData::UnaryImm { opcode: Opcode::Iconst, imm } => Some(imm.bits()),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    fn return_zeros(&mut self) {
+        let func = self.func;
+        let zeros: Vec<Value> = func.results.iter().map(|rep| zero(&mut self.b, ty(rep.abi()))).collect();
+        let _ = self.b.ins().return_(&zeros);
+    }
+
+    // -- calls ----------------------------------------------------------------------------------------------------
+
+    fn func_ref(&mut self, id: FuncId) -> FuncRef {
+        if let Some(found) = self.refs.get(&id) {
+            return *found;
+        }
+        let found = self.unit.module.declare_func_in_func(id, self.b.func);
+        let _ = self.refs.insert(id, found);
+        found
+    }
+
+    /// Calls a runtime function; the flag says whether it may leave a trap.
+    fn runtime(&mut self, name: &str, args: &[Value]) -> Result<(Inst, bool), String> {
+        let (id, symbol) = self.unit.runtime(name)?;
+        if args.len() != symbol.params.len() {
+            return Err(format!("malformed MIR: `{name}` called with {} arguments", args.len()));
+        }
+        let mut values = Vec::with_capacity(args.len() + 1);
+        values.push(self.ctx);
+        for (value, rep) in args.iter().zip(symbol.params) {
+            values.push(self.coerce(*value, ty(*rep)));
+        }
+        let callee = self.func_ref(id);
+        Ok((self.b.ins().call(callee, &values), symbol.traps))
+    }
+
+    // -- traps ----------------------------------------------------------------------------------------------------
+
+    /// Leaves by the unwind path when a trap is pending.
+    fn trap_test(&mut self, unwind: Unwind) -> Result<(), String> {
+        let trap = self.b.ins().load(types::I64, mem(), self.ctx, layout::CTX_TRAP);
+        let ok = self.b.create_block();
+        self.site(unwind, |b, site| {
+            let _ = b.ins().brif(trap, site, &[], ok, &[]);
+        })?;
+        self.start(ok);
+        self.b.seal_block(ok);
+        Ok(())
+    }
+
+    /// Ends the current block through `branch`, which is given the site block of the current line.
+    fn site(&mut self, unwind: Unwind, branch: impl FnOnce(&mut FunctionBuilder, Block)) -> Result<(), String> {
+        let key = (self.line, unwind);
+        if let Some(site) = self.sites.get(&key).copied() {
+            branch(&mut self.b, site);
+            return Ok(());
+        }
+        let site = self.cold_block();
+        let _ = self.sites.insert(key, site);
+        branch(&mut self.b, site);
+        self.start(site);
+        let fp = self.b.ins().get_frame_pointer(types::I64);
+        let index = self.b.ins().iconst(types::I64, i64::from(self.index));
+        let line = self.b.ins().iconst(types::I64, i64::from(self.line));
+        let _ = self.runtime("trap.site", &[fp, index, line])?;
+        match unwind {
+            Some(unwind) => {
+                let unwind = self.block(unwind)?;
+                let _ = self.b.ins().jump(unwind, &[]);
+            }
+            None => self.return_zeros(),
+        }
+        Ok(())
+    }
+
+    /// Ends the current block through `branch`, which is given a block that raises the trap and unwinds.
+    fn raise(
+        &mut self,
+        code: i64,
+        text: i64,
+        unwind: BlockId,
+        branch: impl FnOnce(&mut FunctionBuilder, Block),
+    ) -> Result<(), String> {
+        let key = (self.line, code, text, unwind);
+        if let Some(trap) = self.traps.get(&key).copied() {
+            branch(&mut self.b, trap);
+            return Ok(());
+        }
+        let trap = self.cold_block();
+        let _ = self.traps.insert(key, trap);
+        branch(&mut self.b, trap);
+        self.start(trap);
+        let code = self.b.ins().iconst(types::I64, code);
+        let text = self.b.ins().iconst(types::I64, text);
+        let _ = self.runtime("trap.raise", &[code, text])?;
+        self.site(Some(unwind), |b, site| {
+            let _ = b.ins().jump(site, &[]);
+        })
+    }
+
+    /// Traps when `bad` is not zero.
+    fn trap_if(&mut self, bad: Value, code: i64, text: i64, unwind: BlockId) -> Result<(), String> {
+        let ok = self.b.create_block();
+        self.raise(code, text, unwind, |b, trap| {
+            let _ = b.ins().brif(bad, trap, &[], ok, &[]);
+        })?;
+        self.start(ok);
+        self.b.seal_block(ok);
+        Ok(())
+    }
+
+    /// Takes one reduction; at the end of the slice other fibers run.
+    fn reduction(&mut self, unwind: Unwind) -> Result<(), String> {
+        let budget = self.b.ins().load(types::I64, mem(), self.ctx, layout::CTX_BUDGET);
+        let left = self.b.ins().iadd_imm_s(budget, -1);
+        let _ = self.b.ins().store(mem(), left, self.ctx, layout::CTX_BUDGET);
+        let over = self.b.ins().icmp_imm_s(IntCC::SignedLessThan, left, 0);
+        let (cold, ok) = (self.cold_block(), self.b.create_block());
+        let _ = self.b.ins().brif(over, cold, &[], ok, &[]);
+        self.start(cold);
+        self.b.seal_block(cold);
+        let _ = self.runtime("sched.yield", &[])?;
+        let trap = self.b.ins().load(types::I64, mem(), self.ctx, layout::CTX_TRAP);
+        self.site(unwind, |b, site| {
+            let _ = b.ins().brif(trap, site, &[], ok, &[]);
+        })?;
+        self.start(ok);
+        self.b.seal_block(ok);
+        Ok(())
+    }
+}
+
+fn zero(b: &mut FunctionBuilder, ty: Type) -> Value {
+    if ty == types::F64 { b.ins().f64const(0.0) } else { b.ins().iconst(types::I64, 0) }
+}
+
+fn successors(term: &Term) -> Vec<BlockId> {
+    match term {
+        Term::Jump(to) => vec![*to],
+        Term::Branch { then, otherwise, .. } => vec![*then, *otherwise],
+        Term::Switch { cases, default, .. } => cases.iter().map(|(_, to)| *to).chain([*default]).collect(),
+        Term::Return(_) | Term::Resume | Term::Unreachable => Vec::new(),
+    }
+}
+
+fn unwind_of(kind: &InstKind) -> Unwind {
+    match kind {
+        InstKind::Checked { unwind, .. }
+        | InstKind::Element { unwind, .. }
+        | InstKind::TrapIfNull { unwind, .. }
+        | InstKind::Concat { unwind, .. }
+        | InstKind::Safepoint { unwind } => Some(*unwind),
+        InstKind::Call { unwind, .. } => *unwind,
+        _ => None,
+    }
+}

@@ -1,0 +1,222 @@
+//! What the evaluation of an expression may do to values that were read before it, and which locals a body assigns.
+
+use analysis::hir::{ArmTest, Block, BlockExpr, Builtin, Expr, ExprKind, LocalId, Place, StmtKind};
+
+/// Effects of an expression on operands that were evaluated before it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Effects {
+    /// May run user code or change an object: a borrowed projection may lose its owner.
+    pub runs: bool,
+    /// Contains a block, which may assign locals of the function.
+    pub blocks: bool,
+}
+
+impl Effects {
+    pub fn or(self, other: Effects) -> Effects {
+        Effects { runs: self.runs || other.runs, blocks: self.blocks || other.blocks }
+    }
+}
+
+/// Effects of evaluating `e`.
+pub fn effects(e: &Expr) -> Effects {
+    let mut out = Effects::default();
+    collect(e, &mut out);
+    out
+}
+
+fn collect(e: &Expr, out: &mut Effects) {
+    if out.runs && out.blocks {
+        return;
+    }
+    match &e.kind {
+        ExprKind::Int(_)
+        | ExprKind::Float(_)
+        | ExprKind::Bool(_)
+        | ExprKind::Text(_)
+        | ExprKind::Nil
+        | ExprKind::Local(_)
+        | ExprKind::EmptyMap
+        | ExprKind::Ordinal { .. } => {}
+        ExprKind::Call(_, args) => {
+            out.runs = true;
+            args.iter().for_each(|a| collect(a, out));
+        }
+        ExprKind::CallIface { recv, args, .. } => {
+            out.runs = true;
+            collect(recv, out);
+            args.iter().for_each(|a| collect(a, out));
+        }
+        ExprKind::Builtin(builtin, args) => {
+            out.runs |= mutates(builtin);
+            args.iter().for_each(|a| collect(a, out));
+        }
+        ExprKind::Switch(_) | ExprKind::Try { .. } => {
+            out.runs = true;
+            out.blocks = true;
+        }
+        ExprKind::IntNeg(a)
+        | ExprKind::FloatNeg(a)
+        | ExprKind::Not(a)
+        | ExprKind::IsNil { operand: a, .. }
+        | ExprKind::Wrap(a)
+        | ExprKind::Unwrap(a, _)
+        | ExprKind::Convert(a)
+        | ExprKind::VoidAsInt(a)
+        | ExprKind::Field(a, ..)
+        | ExprKind::JsonDecode(a) => collect(a, out),
+        ExprKind::Binary(_, a, b)
+        | ExprKind::And(a, b)
+        | ExprKind::Or(a, b)
+        | ExprKind::NullableEq { lhs: a, rhs: b, .. }
+        | ExprKind::Element(a, b)
+        | ExprKind::Entry(a, b) => {
+            collect(a, out);
+            collect(b, out);
+        }
+        ExprKind::Concat(parts) | ExprKind::List(parts) | ExprKind::NewVariant { args: parts, .. } => {
+            parts.iter().for_each(|p| collect(p, out));
+        }
+        ExprKind::New { fields, .. } | ExprKind::Spawn { fields, .. } => {
+            fields.iter().for_each(|(_, f)| collect(f, out));
+        }
+    }
+}
+
+/// Builtins that change an object of the caller, and with it may release something a projection was read from.
+fn mutates(builtin: &Builtin) -> bool {
+    matches!(
+        builtin,
+        Builtin::Push
+            | Builtin::SetMap
+            | Builtin::RemoveMap
+            | Builtin::Pop
+            | Builtin::Shift
+            | Builtin::Sort
+            | Builtin::Reverse
+    )
+}
+
+/// For each local of a function: is it assigned after its declaration?
+pub fn assigned(body: &Block, locals: usize) -> Vec<bool> {
+    let mut walk = Assigned { set: vec![false; locals] };
+    walk.block(body);
+    walk.set
+}
+
+struct Assigned {
+    set: Vec<bool>,
+}
+
+impl Assigned {
+    fn local(&mut self, local: LocalId) {
+        if let Some(slot) = self.set.get_mut(local.0 as usize) {
+            *slot = true;
+        }
+    }
+
+    fn block(&mut self, block: &Block) {
+        for stmt in &block.stmts {
+            match &stmt.kind {
+                StmtKind::Let(_, e) | StmtKind::Expr(e) => self.expr(e),
+                StmtKind::Assign(place, e) | StmtKind::OpAssign(place, _, e) => {
+                    match place {
+                        Place::Local(l) => self.local(*l),
+                        Place::Field(base, ..) => self.expr(base),
+                        Place::Element(base, index) | Place::Entry(base, index) => {
+                            self.expr(base);
+                            self.expr(index);
+                        }
+                    }
+                    self.expr(e);
+                }
+                StmtKind::If { arms, otherwise } => {
+                    for (cond, block) in arms {
+                        self.expr(cond);
+                        self.block(block);
+                    }
+                    if let Some(block) = otherwise {
+                        self.block(block);
+                    }
+                }
+                StmtKind::While { cond, body } | StmtKind::DoWhile { body, cond } => {
+                    self.expr(cond);
+                    self.block(body);
+                }
+                StmtKind::ForMulti { iter, body, .. } | StmtKind::ForMap { iter, body, .. } => {
+                    self.expr(iter);
+                    self.block(body);
+                }
+                StmtKind::Return(e) => {
+                    if let Some(e) = e {
+                        self.expr(e);
+                    }
+                }
+                StmtKind::Break | StmtKind::Continue => {}
+            }
+        }
+    }
+
+    fn block_expr(&mut self, b: &BlockExpr) {
+        self.block(&b.block);
+        if let Some(value) = &b.value {
+            self.expr(value);
+        }
+    }
+
+    fn expr(&mut self, e: &Expr) {
+        match &e.kind {
+            ExprKind::Int(_)
+            | ExprKind::Float(_)
+            | ExprKind::Bool(_)
+            | ExprKind::Text(_)
+            | ExprKind::Nil
+            | ExprKind::Local(_)
+            | ExprKind::EmptyMap
+            | ExprKind::Ordinal { .. } => {}
+            ExprKind::IntNeg(a)
+            | ExprKind::FloatNeg(a)
+            | ExprKind::Not(a)
+            | ExprKind::IsNil { operand: a, .. }
+            | ExprKind::Wrap(a)
+            | ExprKind::Unwrap(a, _)
+            | ExprKind::Convert(a)
+            | ExprKind::VoidAsInt(a)
+            | ExprKind::Field(a, ..)
+            | ExprKind::JsonDecode(a) => self.expr(a),
+            ExprKind::Binary(_, a, b)
+            | ExprKind::And(a, b)
+            | ExprKind::Or(a, b)
+            | ExprKind::NullableEq { lhs: a, rhs: b, .. }
+            | ExprKind::Element(a, b)
+            | ExprKind::Entry(a, b) => {
+                self.expr(a);
+                self.expr(b);
+            }
+            ExprKind::Concat(items)
+            | ExprKind::List(items)
+            | ExprKind::NewVariant { args: items, .. }
+            | ExprKind::Call(_, items)
+            | ExprKind::Builtin(_, items) => items.iter().for_each(|i| self.expr(i)),
+            ExprKind::CallIface { recv, args, .. } => {
+                self.expr(recv);
+                args.iter().for_each(|a| self.expr(a));
+            }
+            ExprKind::New { fields, .. } | ExprKind::Spawn { fields, .. } => {
+                fields.iter().for_each(|(_, f)| self.expr(f));
+            }
+            ExprKind::Switch(switch) => {
+                self.expr(&switch.subject);
+                for arm in &switch.arms {
+                    if let ArmTest::Any(tests) = &arm.test {
+                        tests.iter().for_each(|t| self.expr(t));
+                    }
+                    self.block_expr(&arm.body);
+                }
+            }
+            ExprKind::Try { body, handler, .. } => {
+                self.expr(body);
+                self.block_expr(handler);
+            }
+        }
+    }
+}

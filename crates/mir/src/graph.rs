@@ -1,0 +1,225 @@
+//! Graph facts of finished MIR: successors, removal of unreachable blocks, and which functions lie on a cycle of the
+//! call graph.
+
+use crate::ir::{Block, BlockId, Callee, Func, InstKind, Program, Term};
+
+impl Term {
+    /// Calls `f` with every block that this terminator leads to.
+    pub fn each_target(&self, mut f: impl FnMut(BlockId)) {
+        match self {
+            Term::Jump(to) => f(*to),
+            Term::Branch { then, otherwise, .. } => {
+                f(*then);
+                f(*otherwise);
+            }
+            Term::Switch { cases, default, .. } => {
+                cases.iter().for_each(|(_, to)| f(*to));
+                f(*default);
+            }
+            Term::Return(_) | Term::Resume | Term::Unreachable => {}
+        }
+    }
+
+    fn each_target_mut(&mut self, mut f: impl FnMut(&mut BlockId)) {
+        match self {
+            Term::Jump(to) => f(to),
+            Term::Branch { then, otherwise, .. } => {
+                f(then);
+                f(otherwise);
+            }
+            Term::Switch { cases, default, .. } => {
+                cases.iter_mut().for_each(|(_, to)| f(to));
+                f(default);
+            }
+            Term::Return(_) | Term::Resume | Term::Unreachable => {}
+        }
+    }
+}
+
+impl InstKind {
+    /// The unwind block of an instruction that may trap.
+    #[must_use]
+    pub fn unwind(&self) -> Option<BlockId> {
+        match self {
+            InstKind::Checked { unwind, .. }
+            | InstKind::Element { unwind, .. }
+            | InstKind::TrapIfNull { unwind, .. }
+            | InstKind::Concat { unwind, .. }
+            | InstKind::Safepoint { unwind } => Some(*unwind),
+            InstKind::Call { unwind, .. } => *unwind,
+            _ => None,
+        }
+    }
+
+    fn unwind_mut(&mut self) -> Option<&mut BlockId> {
+        match self {
+            InstKind::Checked { unwind, .. }
+            | InstKind::Element { unwind, .. }
+            | InstKind::TrapIfNull { unwind, .. }
+            | InstKind::Concat { unwind, .. }
+            | InstKind::Safepoint { unwind } => Some(unwind),
+            InstKind::Call { unwind, .. } => unwind.as_mut(),
+            _ => None,
+        }
+    }
+}
+
+/// Drops blocks that nothing leads to and follows jumps to empty blocks that only jump on. Ids become dense.
+pub fn clean(func: &mut Func) {
+    thread_jumps(func);
+    let mut seen = vec![false; func.blocks.len()];
+    let mut stack = vec![BlockId(0)];
+    while let Some(id) = stack.pop() {
+        let Some(slot) = seen.get_mut(id.0 as usize) else { continue };
+        if std::mem::replace(slot, true) {
+            continue;
+        }
+        let Some(block) = func.blocks.get(id.0 as usize) else { continue };
+        block.insts.iter().filter_map(|i| i.kind.unwind()).for_each(|b| stack.push(b));
+        block.term.each_target(|b| stack.push(b));
+    }
+    let mut ids = Vec::with_capacity(seen.len());
+    let mut next = 0;
+    for seen in &seen {
+        ids.push(BlockId(next));
+        next += u32::from(*seen);
+    }
+    let mut at = 0;
+    func.blocks.retain(|_| {
+        at += 1;
+        seen.get(at - 1).copied().unwrap_or(false)
+    });
+    rename(&mut func.blocks, |id| ids.get(id.0 as usize).copied().unwrap_or(id));
+}
+
+/// An edge to an empty block that jumps on leads where that block leads. Cold and warm blocks are not mixed, so that
+/// unwind edges keep leading to cold blocks.
+fn thread_jumps(func: &mut Func) {
+    let mut to: Vec<BlockId> = (0..func.blocks.len()).map(|i| BlockId(u32::try_from(i).unwrap_or(u32::MAX))).collect();
+    for i in 0..func.blocks.len() {
+        let mut at = i;
+        // A cycle of empty blocks cannot arise (loops have safepoints); the bound keeps the walk finite regardless.
+        for _ in 0..64 {
+            let Some(block) = func.blocks.get(at) else { break };
+            let Term::Jump(next) = block.term else { break };
+            let cold = func.blocks.get(next.0 as usize).is_some_and(|b| b.cold);
+            if !block.insts.is_empty() || block.cold != cold {
+                break;
+            }
+            at = next.0 as usize;
+        }
+        if let Some(slot) = to.get_mut(i) {
+            *slot = BlockId(u32::try_from(at).unwrap_or(u32::MAX));
+        }
+    }
+    rename(&mut func.blocks, |id| to.get(id.0 as usize).copied().unwrap_or(id));
+}
+
+fn rename(blocks: &mut [Block], map: impl Fn(BlockId) -> BlockId) {
+    for block in blocks {
+        for inst in &mut block.insts {
+            if let Some(unwind) = inst.kind.unwind_mut() {
+                *unwind = map(*unwind);
+            }
+        }
+        block.term.each_target_mut(|id| *id = map(*id));
+    }
+}
+
+/// Marks every function that can reach itself through calls, those through dispatch tables included.
+pub fn mark_recursive(program: &mut Program) {
+    let funcs = program.funcs.len();
+    // Nodes: the functions, then the tables.
+    let mut edges: Vec<Vec<usize>> = Vec::with_capacity(funcs + program.tables.len());
+    for func in &program.funcs {
+        let mut out = Vec::new();
+        for inst in func.blocks.iter().flat_map(|b| &b.insts) {
+            match &inst.kind {
+                InstKind::Call { callee: Callee::Func(id), .. } => out.push(id.0 as usize),
+                InstKind::Call { callee: Callee::Table(t), .. } => out.push(funcs + *t as usize),
+                _ => {}
+            }
+        }
+        out.sort_unstable();
+        out.dedup();
+        edges.push(out);
+    }
+    for table in &program.tables {
+        edges.push(table.rows.iter().map(|(_, f)| f.0 as usize).collect());
+    }
+    let cyclic = on_cycle(&edges);
+    for (func, cyclic) in program.funcs.iter_mut().zip(cyclic) {
+        func.recursive = cyclic;
+    }
+}
+
+/// Tarjan's strongly connected components, without recursion: true for nodes of a component with a cycle.
+fn on_cycle(edges: &[Vec<usize>]) -> Vec<bool> {
+    const NEW: usize = usize::MAX;
+    let n = edges.len();
+    let (mut order, mut low) = (vec![NEW; n], vec![0; n]);
+    let (mut on_stack, mut out) = (vec![false; n], vec![false; n]);
+    let mut stack: Vec<usize> = Vec::new();
+    let mut next = 0;
+    let get = |v: &[usize], i: usize| v.get(i).copied().unwrap_or(0);
+    let set = |v: &mut [usize], i: usize, x: usize| {
+        if let Some(slot) = v.get_mut(i) {
+            *slot = x;
+        }
+    };
+    let flag = |v: &mut [bool], i: usize, x: bool| {
+        if let Some(slot) = v.get_mut(i) {
+            *slot = x;
+        }
+    };
+    for root in 0..n {
+        if get(&order, root) != NEW {
+            continue;
+        }
+        let mut work = vec![(root, 0usize)];
+        while let Some((node, edge)) = work.pop() {
+            if edge == 0 {
+                set(&mut order, node, next);
+                set(&mut low, node, next);
+                next += 1;
+                stack.push(node);
+                flag(&mut on_stack, node, true);
+            }
+            let succ = edges.get(node).and_then(|e| e.get(edge)).copied();
+            match succ {
+                Some(to) => {
+                    work.push((node, edge + 1));
+                    if get(&order, to) == NEW {
+                        work.push((to, 0));
+                    } else if on_stack.get(to).copied().unwrap_or(false) {
+                        let l = get(&low, node).min(get(&order, to));
+                        set(&mut low, node, l);
+                    }
+                    if to == node {
+                        flag(&mut out, node, true);
+                    }
+                }
+                None => {
+                    if get(&low, node) == get(&order, node) {
+                        let mut members = Vec::new();
+                        while let Some(m) = stack.pop() {
+                            flag(&mut on_stack, m, false);
+                            members.push(m);
+                            if m == node {
+                                break;
+                            }
+                        }
+                        if members.len() > 1 {
+                            members.iter().for_each(|m| flag(&mut out, *m, true));
+                        }
+                    }
+                    if let Some((parent, _)) = work.last().copied() {
+                        let l = get(&low, parent).min(get(&low, node));
+                        set(&mut low, parent, l);
+                    }
+                }
+            }
+        }
+    }
+    out
+}

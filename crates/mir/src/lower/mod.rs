@@ -1,0 +1,258 @@
+//! The lowering proper: one MIR function for each HIR function, then the functions that only the machine needs
+//! (interface adapters, the program's entry, actors whose reply cannot be sent).
+
+mod builtin;
+mod call;
+mod construct;
+mod expr;
+mod module;
+mod operator;
+mod place;
+mod stmt;
+mod switch;
+mod value;
+
+use crate::builder::Builder;
+use crate::effects;
+use crate::ir::{BlockId, Func, InstKind, Local, Rep, TextId};
+use crate::shapes::{Layouts, Shape, never_null, shape};
+use abi::trap;
+use analysis::hir::{self, LocalId, Ty, TyKind, Types};
+use rustc_hash::FxHashMap;
+use value::{Own, Value};
+
+pub use module::{callee_signature, lower_program};
+
+/// What all functions share while they are lowered.
+pub struct Cx<'a> {
+    program: &'a hir::Program,
+    optimize: bool,
+    layouts: Layouts<'a>,
+    texts: Vec<Vec<u8>>,
+    text_index: FxHashMap<Vec<u8>, TextId>,
+    /// First dispatch table of each interface.
+    tables: Vec<u32>,
+}
+
+impl Cx<'_> {
+    fn text(&mut self, bytes: &[u8]) -> TextId {
+        if let Some(id) = self.text_index.get(bytes) {
+            return *id;
+        }
+        let id = TextId(u32::try_from(self.texts.len()).unwrap_or(u32::MAX));
+        self.texts.push(bytes.to_vec());
+        let _ = self.text_index.insert(bytes.to_vec(), id);
+        id
+    }
+
+    /// Result shape of a function. The entry of the program gives an exit status even where it declares no result.
+    fn result(&self, id: hir::FuncId) -> Shape {
+        let Some(func) = self.program.funcs.get(id.0 as usize) else { return Shape::None };
+        match shape(self.program, func.ret) {
+            Shape::None if self.program.main.is_some_and(|m| m.func == id) => Shape::One(Rep::Int),
+            other => other,
+        }
+    }
+}
+
+/// Where a HIR local lives.
+#[derive(Clone, Copy, Debug)]
+struct Var {
+    shape: Shape,
+    /// The value; of a pair, the tag.
+    a: Local,
+    /// The value of a pair, else `a`.
+    b: Local,
+}
+
+/// Targets of `break` and `continue`.
+#[derive(Clone, Copy)]
+struct Loop {
+    exit: BlockId,
+    latch: BlockId,
+    /// What lies above this on the stack of references is released on the way out.
+    depth: usize,
+}
+
+/// One function while it is lowered.
+struct FnLower<'c, 'a> {
+    cx: &'c mut Cx<'a>,
+    program: &'a hir::Program,
+    b: Builder,
+    vars: Vec<Var>,
+    assigned: Vec<bool>,
+    loops: Vec<Loop>,
+    result: Shape,
+    is_main: bool,
+}
+
+/// Lowers the function `id`.
+fn lower_func<'a>(cx: &mut Cx<'a>, id: hir::FuncId, func: &'a hir::Func) -> Func {
+    let program = cx.program;
+    let result = cx.result(id);
+    let is_main = program.main.is_some_and(|m| m.func == id);
+    let mut f = FnLower {
+        cx,
+        program,
+        b: Builder::new(),
+        vars: Vec::new(),
+        assigned: effects::assigned(&func.body, func.locals.len()),
+        loops: Vec::new(),
+        result,
+        is_main,
+    };
+    f.b.line = func.span.start;
+    for local in func.locals.iter().take(func.params.len()) {
+        let var = f.declare(local);
+        f.vars.push(var);
+    }
+    let params = u32::try_from(f.b.locals.len()).unwrap_or(u32::MAX);
+    for local in func.locals.iter().skip(func.params.len()) {
+        let var = f.declare(local);
+        f.vars.push(var);
+    }
+    // Parameters are borrowed from the caller; one that the body assigns becomes a variable that owns its value.
+    for i in 0..func.params.len() {
+        let var = f.var(LocalId(u32::try_from(i).unwrap_or(u32::MAX)));
+        if var.shape.is_managed() && f.assigned.get(i).copied().unwrap_or(false) {
+            let rep = f.b.rep(var.a);
+            let nonnull = func.locals.get(i).is_some_and(|l| never_null(program, l.ty));
+            let own = f.b.local(rep, func.locals.get(i).map_or("", |l| l.name.as_str()), nonnull);
+            f.b.retain(var.a);
+            f.b.copy(own, var.a);
+            f.b.own(own);
+            if let Some(slot) = f.vars.get_mut(i) {
+                *slot = Var { shape: var.shape, a: own, b: own };
+            }
+        }
+    }
+    f.block(&func.body);
+    f.b.line = func.body.end.start;
+    f.fall_off(func.ret);
+    Func {
+        display: func.display.to_string(),
+        file: func.span.file.0,
+        line: func.span.start,
+        params,
+        results: result.reps(),
+        locals: f.b.locals,
+        blocks: f.b.blocks,
+        recursive: false,
+    }
+}
+
+impl<'a> FnLower<'_, 'a> {
+    fn declare(&mut self, local: &hir::Local) -> Var {
+        let shape = shape(self.program, local.ty);
+        let nonnull = never_null(self.program, local.ty);
+        match shape {
+            Shape::None => {
+                let a = self.b.local(Rep::Int, &local.name, false);
+                Var { shape: Shape::One(Rep::Int), a, b: a }
+            }
+            Shape::One(rep) => {
+                let a = self.b.local(rep, &local.name, nonnull);
+                Var { shape, a, b: a }
+            }
+            Shape::Pair(rep) => {
+                let a = self.b.local(Rep::Int, &format!("{}?", local.name), false);
+                let b = self.b.local(rep, &local.name, false);
+                Var { shape, a, b }
+            }
+        }
+    }
+
+    fn var(&self, local: LocalId) -> Var {
+        let none = Var { shape: Shape::None, a: Local(0), b: Local(0) };
+        self.vars.get(local.0 as usize).copied().unwrap_or(none)
+    }
+
+    fn is_assigned(&self, local: LocalId) -> bool {
+        self.assigned.get(local.0 as usize).copied().unwrap_or(true)
+    }
+
+    fn shape(&self, ty: Ty) -> Shape {
+        shape(self.program, ty)
+    }
+
+    fn kind(&self, ty: Ty) -> TyKind {
+        self.program.types.kind(ty)
+    }
+
+    /// `T` of `multi T`, through `?` and `~`.
+    fn elem(&self, ty: Ty) -> Ty {
+        match self.kind(self.program.types.strip(ty)) {
+            TyKind::Multi(elem) => elem,
+            _ => Types::INT,
+        }
+    }
+
+    /// `K, V` of `map<K, V>`, through `?` and `~`.
+    fn entry_types(&self, ty: Ty) -> (Ty, Ty) {
+        match self.kind(self.program.types.strip(ty)) {
+            TyKind::Map(key, value) => (key, value),
+            _ => (Types::TEXT, Types::INT),
+        }
+    }
+
+    fn text_id(&mut self, text: &str) -> TextId {
+        self.cx.text(text.as_bytes())
+    }
+
+    /// The end of the body is reached: nil or the zero value, where the checker lets it happen.
+    fn fall_off(&mut self, ret: Ty) {
+        if self.b.dead() {
+            return;
+        }
+        match self.result {
+            Shape::One(Rep::Obj | Rep::Actor) if never_null(self.program, ret) => {
+                // The checker has proved that this is not reached; a trap keeps a wrong proof harmless.
+                let text = self.text_id("internal error: end of a function without a result");
+                self.raise(trap::EXPLICIT, text);
+            }
+            shape => {
+                let value = self.zero(shape);
+                self.b.release_above(0, None);
+                self.b.end(crate::ir::Term::Return(value.locals()));
+            }
+        }
+    }
+
+    /// Raises a trap and ends the block.
+    fn raise(&mut self, code: i64, text: TextId) {
+        let msg = self.b.text(text);
+        self.raise_value(code, msg);
+    }
+
+    fn raise_value(&mut self, code: i64, msg: Local) {
+        let code = self.b.int(code);
+        self.b.runtime("trap.raise", vec![code, msg], Vec::new());
+        self.b.end(crate::ir::Term::Unreachable);
+    }
+
+    /// The value that stands for "nothing yet": 0, 0.0, nil.
+    fn zero(&mut self, shape: Shape) -> Value {
+        match shape {
+            Shape::None => Value::none(),
+            Shape::One(rep) => {
+                let a = self.zero_word(rep);
+                Value { shape, a, b: a, own: Own::Literal, cst: None }
+            }
+            Shape::Pair(rep) => {
+                let a = self.b.int(0);
+                let b = self.zero_word(rep);
+                Value { shape, a, b, own: Own::Literal, cst: None }
+            }
+        }
+    }
+
+    fn zero_word(&mut self, rep: Rep) -> Local {
+        let dst = self.b.temp(rep);
+        self.b.emit(match rep {
+            Rep::Int => InstKind::Int(dst, 0),
+            Rep::Float => InstKind::Float(dst, 0.0),
+            Rep::Obj | Rep::Actor => InstKind::Null(dst),
+        });
+        dst
+    }
+}

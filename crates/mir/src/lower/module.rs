@@ -1,0 +1,191 @@
+//! The program as a whole: functions, dispatch tables, adapters, the entry.
+
+use super::{Cx, lower_func};
+use crate::builder::Builder;
+use crate::graph;
+use crate::ir::{Callee, Func, FuncId, InstKind, Local, Program, Rep, Table, Term};
+use crate::shapes::{Layouts, Shape, reply_of, shape};
+use abi::desc::Reply;
+use analysis::hir::{self, ClassId};
+use rustc_hash::FxHashMap;
+
+/// HIR function ids are MIR function ids; made functions follow.
+pub fn lower_program(program: &hir::Program, optimize: bool) -> Program {
+    let mut tables = Vec::new();
+    let mut next = 0;
+    for iface in &program.interfaces {
+        tables.push(next);
+        next += u32::try_from(iface.sigs.len()).unwrap_or(0);
+    }
+    let mut cx = Cx {
+        program,
+        optimize,
+        layouts: Layouts::new(program),
+        texts: Vec::new(),
+        text_index: FxHashMap::default(),
+        tables,
+    };
+    let mut out = Program::default();
+    for (i, func) in program.funcs.iter().enumerate() {
+        let id = hir::FuncId(u32::try_from(i).unwrap_or(u32::MAX));
+        out.funcs.push(lower_func(&mut cx, id, func));
+    }
+    dispatch_tables(&cx, &mut out);
+    receives(&cx, &mut out);
+    entry(&cx, &mut out);
+    out.tests = program.tests.iter().map(|(name, f)| (name.clone(), FuncId(f.0))).collect();
+    out.texts = cx.texts;
+    out.shapes = cx.layouts.shapes;
+    for func in &mut out.funcs {
+        graph::clean(func);
+    }
+    graph::mark_recursive(&mut out);
+    out
+}
+
+/// Result and parameters of a function as the machine sees them.
+#[derive(PartialEq, Eq)]
+struct Signature {
+    params: Vec<Shape>,
+    result: Shape,
+}
+
+fn signature(cx: &Cx<'_>, id: hir::FuncId) -> Signature {
+    let Some(func) = cx.program.funcs.get(id.0 as usize) else {
+        return Signature { params: Vec::new(), result: Shape::None };
+    };
+    let params = func.locals.iter().take(func.params.len()).map(|l| shape(cx.program, l.ty)).collect();
+    Signature { params, result: cx.result(id) }
+}
+
+fn dispatch_tables(cx: &Cx<'_>, out: &mut Program) {
+    for iface in &cx.program.interfaces {
+        for (slot, sig) in iface.sigs.iter().enumerate() {
+            let mut wanted = Signature { params: vec![Shape::One(Rep::Obj)], result: shape(cx.program, sig.ret) };
+            wanted.params.extend(sig.params.iter().map(|(_, ty)| shape(cx.program, *ty)));
+            let mut rows = Vec::new();
+            for (class, methods) in &iface.impls {
+                let Some(method) = methods.get(slot).copied() else { continue };
+                let given = signature(cx, method);
+                let func = if given == wanted { FuncId(method.0) } else { adapter(cx, out, method, &wanted, &given) };
+                rows.push((class.0, func));
+            }
+            rows.sort_unstable_by_key(|(class, _)| *class);
+            out.tables.push(Table { name: format!("{}.{}", iface.name, sig.name), rows });
+        }
+    }
+}
+
+/// A function of signature `wanted` that calls `method`, whose signature is `given`: `T` becomes `?T` where the
+/// method takes or the interface yields one, and a result that nobody wants is released.
+fn adapter(cx: &Cx<'_>, out: &mut Program, method: hir::FuncId, wanted: &Signature, given: &Signature) -> FuncId {
+    let mut b = Builder::new();
+    let mut args = Vec::new();
+    let mut incoming = Vec::new();
+    for shape in &wanted.params {
+        incoming.push(declare(&mut b, *shape));
+    }
+    let params = u32::try_from(b.locals.len()).unwrap_or(u32::MAX);
+    for (i, to) in given.params.iter().enumerate() {
+        let from = wanted.params.get(i).copied().unwrap_or(Shape::None);
+        let locals = incoming.get(i).cloned().unwrap_or_default();
+        args.extend(convert(&mut b, from, *to, locals));
+    }
+    let results = declare(&mut b, given.result);
+    b.call(FuncId(method.0), args, results.clone());
+    if given.result.is_managed() && !wanted.result.is_managed() {
+        results.iter().for_each(|r| b.release(*r));
+    }
+    let results = convert(&mut b, given.result, wanted.result, results);
+    b.end(Term::Return(results));
+    push(cx, out, method, b, params, wanted.result.reps())
+}
+
+fn declare(b: &mut Builder, shape: Shape) -> Vec<Local> {
+    shape.reps().into_iter().map(|rep| b.temp(rep)).collect()
+}
+
+fn convert(b: &mut Builder, from: Shape, to: Shape, locals: Vec<Local>) -> Vec<Local> {
+    match (from, to, locals.as_slice()) {
+        (a, b, _) if a == b => locals,
+        (Shape::One(a), Shape::Pair(r), [value]) if a == r => vec![b.int(1), *value],
+        (Shape::Pair(a), Shape::One(r), [_, value]) if a == r => vec![*value],
+        _ => to
+            .reps()
+            .into_iter()
+            .map(|rep| {
+                let dst = b.temp(rep);
+                b.emit(match rep {
+                    Rep::Int => InstKind::Int(dst, 0),
+                    Rep::Float => InstKind::Float(dst, 0.0),
+                    Rep::Obj | Rep::Actor => InstKind::Null(dst),
+                });
+                dst
+            })
+            .collect(),
+    }
+}
+
+/// Adds a made function. Its display name is empty: stack traces leave it out.
+fn push(cx: &Cx<'_>, out: &mut Program, like: hir::FuncId, b: Builder, params: u32, results: Vec<Rep>) -> FuncId {
+    let span = cx.program.funcs.get(like.0 as usize).map(|f| f.span).unwrap_or_default();
+    let id = FuncId(u32::try_from(out.funcs.len()).unwrap_or(u32::MAX));
+    out.funcs.push(Func {
+        display: String::new(),
+        file: span.file.0,
+        line: span.start,
+        params,
+        results,
+        locals: b.locals,
+        blocks: b.blocks,
+        recursive: false,
+    });
+    id
+}
+
+fn receives(cx: &Cx<'_>, out: &mut Program) {
+    for (i, class) in cx.program.classes.iter().enumerate() {
+        let Some(receive) = class.receive else { continue };
+        let id = ClassId(u32::try_from(i).unwrap_or(u32::MAX));
+        let given = signature(cx, receive);
+        // A result that no `call` can ask for is released here.
+        let func = if reply_of(given.result) == Reply::None && given.result != Shape::None {
+            let wanted = Signature { params: given.params.clone(), result: Shape::None };
+            adapter(cx, out, receive, &wanted, &given)
+        } else {
+            FuncId(receive.0)
+        };
+        out.receives.push((id.0, func));
+    }
+}
+
+/// The entry itself where it takes no arguments, else a function that hands them over.
+fn entry(cx: &Cx<'_>, out: &mut Program) {
+    let Some(main) = cx.program.main else { return };
+    if !main.takes_args {
+        out.main = Some(FuncId(main.func.0));
+        return;
+    }
+    let mut b = Builder::new();
+    let args = b.runtime1("rt.args", Vec::new(), Rep::Obj);
+    b.own(args);
+    let status = b.temp(Rep::Int);
+    b.call(FuncId(main.func.0), vec![args], vec![status]);
+    b.close(0);
+    b.end(Term::Return(vec![status]));
+    out.main = Some(push(cx, out, main.func, b, 0, vec![Rep::Int]));
+}
+
+/// Parameters and results of a callee; `None` for runtime functions and unknown ids.
+pub fn callee_signature(program: &Program, callee: &Callee) -> Option<(Vec<Rep>, Vec<Rep>)> {
+    let func = match callee {
+        Callee::Func(id) => program.funcs.get(id.0 as usize)?,
+        Callee::Table(t) => {
+            let (_, id) = program.tables.get(*t as usize)?.rows.first()?;
+            program.funcs.get(id.0 as usize)?
+        }
+        Callee::Runtime(_) => return None,
+    };
+    let params = func.locals.iter().take(func.params as usize).map(|l| l.rep).collect();
+    Some((params, func.results.clone()))
+}

@@ -1,0 +1,317 @@
+//! What all parser functions share: the chumsky input type, the state that travels with it, failures, reporting and
+//! the small token helpers. Functions return `Res`; a `Failure` is turned into one diagnostic where recovery happens.
+
+use chumsky::DefaultExpected;
+use chumsky::error::Error;
+use chumsky::extra;
+use chumsky::input::InputRef;
+use chumsky::inspector::SimpleState;
+use chumsky::label::LabelError;
+use chumsky::span::SimpleSpan;
+use chumsky::util::MaybeRef;
+use diagnostics::Diagnostic;
+use diagnostics::span::{FileId, Span};
+
+use crate::ast::{Ident, Name};
+use crate::token::{K, Token};
+use crate::{MAX_DIAGNOSTICS, MAX_NESTING};
+
+pub(crate) type Tokens<'s> = &'s [Token];
+pub(crate) type Extra<'s> = extra::Full<Failure, SimpleState<State<'s>>, ()>;
+pub(crate) type Input<'s, 'p> = InputRef<'s, 'p, Tokens<'s>, Extra<'s>>;
+pub(crate) type Res<T> = Result<T, Failure>;
+
+/// Why parsing stopped: at token `at`, where `wanted` was expected, or for the reason in `special`.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    pub at: Token,
+    pub wanted: &'static str,
+    pub special: Option<Box<Diagnostic>>,
+}
+
+impl<'s> Error<'s, Tokens<'s>> for Failure {
+    /// The failure that got further wins; at one place the later one, whose expectation is the wider.
+    fn merge(self, other: Self) -> Self {
+        let keep = self.at.start > other.at.start || (self.at.start == other.at.start && self.special.is_some());
+        if keep { self } else { other }
+    }
+}
+
+impl<'s> LabelError<'s, Tokens<'s>, DefaultExpected<'s, Token>> for Failure {
+    /// Only reached through primitives of chumsky, which this parser does not use for tokens.
+    fn expected_found<E: IntoIterator<Item = DefaultExpected<'s, Token>>>(
+        _expected: E,
+        found: Option<MaybeRef<'s, Token>>,
+        _span: SimpleSpan<usize>,
+    ) -> Self {
+        let end = Token { kind: K::Eof, start: u32::MAX, end: u32::MAX };
+        Failure { at: found.map_or(end, |t| *t), wanted: "something else", special: None }
+    }
+}
+
+pub(crate) struct State<'s> {
+    pub source: &'s [u8],
+    pub file: FileId,
+    /// The last token.
+    pub eof: Token,
+    pub diagnostics: Vec<Diagnostic>,
+    /// Offsets of lexical errors, ascending.
+    pub lexical: &'s [u32],
+    /// Current nesting of expressions, types and blocks.
+    pub depth: u32,
+    /// Where the innermost statement, member, declaration or hole starts.
+    pub anchor: u32,
+    /// Column offset of the first token of the declaration or member being read.
+    pub column: u32,
+    /// Offset of the last failure: a second one at the same token is its consequence.
+    pub last_failure: u32,
+    pub failures: usize,
+}
+
+impl State<'_> {
+    pub fn span(&self, start: u32, end: u32) -> Span {
+        Span::new(self.file, start, end)
+    }
+
+    pub fn span_of(&self, token: Token) -> Span {
+        self.span(token.start, token.end)
+    }
+
+    /// Bytes of the line before `offset`, capped: only compared with other columns.
+    pub fn column_of(&self, offset: u32) -> u32 {
+        let end = offset as usize;
+        let window = self.source.get(end.saturating_sub(400)..end).unwrap_or_default();
+        u32::try_from(window.iter().rev().take_while(|b| **b != b'\n').count()).unwrap_or(0)
+    }
+
+    /// Too many failures: the rest of the file is not looked at.
+    pub fn gave_up(&self) -> bool {
+        self.failures >= MAX_DIAGNOSTICS
+    }
+
+    /// Adds a diagnostic that needs no recovery.
+    pub fn emit(&mut self, diagnostic: Diagnostic) {
+        self.failures += 1;
+        if self.diagnostics.len() < MAX_DIAGNOSTICS {
+            self.diagnostics.push(diagnostic);
+        }
+    }
+
+    fn lexical_between(&self, from: u32, to: u32) -> bool {
+        let first = self.lexical.partition_point(|o| *o < from);
+        self.lexical.get(first).is_some_and(|o| *o <= to)
+    }
+
+    /// Reports `failure` unless a lexical error in the same statement or an earlier failure explains it.
+    pub fn report(&mut self, failure: Failure) {
+        let at = failure.at;
+        if self.last_failure == at.start || self.lexical_between(self.anchor, at.end) {
+            self.failures += 1;
+            self.last_failure = at.start;
+            return;
+        }
+        self.last_failure = at.start;
+        let diagnostic = self.explain(failure);
+        self.emit(diagnostic);
+    }
+
+    /// Reports a failure inside a hole whose span is `hole`: one `WO-E101` at the hole.
+    pub fn report_hole(&mut self, failure: Failure, hole: Span) {
+        let lexical = self.lexical_between(hole.start, hole.end);
+        self.last_failure = failure.at.start;
+        if lexical {
+            self.failures += 1;
+            return;
+        }
+        let inner = self.explain(failure);
+        if inner.code.number != 101 {
+            self.emit(inner);
+            return;
+        }
+        let help = inner.help.unwrap_or_default();
+        let diagnostic = Diagnostic::error(101, hole, format!("this hole does not hold one expression: {}", inner.title))
+            .label("between the braces stands exactly one expression, without a line break at either end")
+            .related(inner.span, inner.label)
+            .note("a hole is an expression whose value is inserted into the text")
+            .help(if help.is_empty() { "compute the value in a `let` first, then name it here".to_owned() } else { help });
+        self.emit(diagnostic);
+    }
+
+    /// Source text of a token for a message.
+    pub fn describe(&self, token: Token) -> String {
+        match token.kind {
+            K::Nl => "end of line".to_owned(),
+            K::Eof => "end of file".to_owned(),
+            K::HoleClose | K::EscClose => "end of the hole".to_owned(),
+            K::StrOpen | K::RawOpen | K::BadStr => "a text".to_owned(),
+            K::GeHead => "`>=`".to_owned(),
+            K::ShrHead => "`>>`".to_owned(),
+            _ => {
+                let text = self.source.get(token.start as usize..token.end as usize).unwrap_or_default();
+                let text = String::from_utf8_lossy(text);
+                let line = text.lines().next().unwrap_or_default();
+                let short: String = line.chars().take(40).collect();
+                if short.len() < text.len() { format!("`{short}…`") } else { format!("`{short}`") }
+            }
+        }
+    }
+
+    fn explain(&self, failure: Failure) -> Diagnostic {
+        if let Some(special) = failure.special {
+            return *special;
+        }
+        let found = self.describe(failure.at);
+        let wanted = failure.wanted;
+        let (note, help) = crate::words::advice(failure.at.kind, wanted);
+        Diagnostic::error(101, self.span_of(failure.at), format!("expected {wanted}, found {found}"))
+            .label(format!("expected {wanted}"))
+            .note(note)
+            .help(help)
+    }
+}
+
+// ---- token helpers ----
+
+#[inline]
+pub(crate) fn peek(inp: &mut Input<'_, '_>) -> Token {
+    match inp.peek() {
+        Some(token) => token,
+        None => inp.state().eof,
+    }
+}
+
+/// The tokens from the current one on.
+#[inline]
+pub(crate) fn rest<'s>(inp: &mut Input<'s, '_>) -> Tokens<'s> {
+    let cursor = inp.cursor();
+    inp.slice_from(&cursor..)
+}
+
+/// Kind of the `n`-th token from here; 0 is the current one.
+#[inline]
+pub(crate) fn ahead(inp: &mut Input<'_, '_>, n: usize) -> K {
+    rest(inp).get(n).map_or(K::Eof, |t| t.kind)
+}
+
+/// First kind after line breaks, and whether there were any.
+pub(crate) fn past_newlines(inp: &mut Input<'_, '_>) -> K {
+    match peek(inp).kind {
+        K::Nl => ahead(inp, 1),
+        kind => kind,
+    }
+}
+
+/// Consumes the current token; the end of the file stays.
+#[inline]
+pub(crate) fn bump(inp: &mut Input<'_, '_>) -> Token {
+    let token = peek(inp);
+    if token.kind != K::Eof {
+        inp.skip();
+    }
+    token
+}
+
+#[inline]
+pub(crate) fn eat(inp: &mut Input<'_, '_>, kind: K) -> bool {
+    let hit = peek(inp).kind == kind;
+    if hit {
+        let _ = bump(inp);
+    }
+    hit
+}
+
+#[inline]
+pub(crate) fn skip_newlines(inp: &mut Input<'_, '_>) {
+    while peek(inp).kind == K::Nl {
+        inp.skip();
+    }
+}
+
+pub(crate) fn fail<T>(inp: &mut Input<'_, '_>, wanted: &'static str) -> Res<T> {
+    let at = peek(inp);
+    Err(Failure { at, wanted, special: None })
+}
+
+pub(crate) fn special<T>(at: Token, diagnostic: Diagnostic) -> Res<T> {
+    Err(Failure { at, wanted: "", special: Some(Box::new(diagnostic)) })
+}
+
+#[inline]
+pub(crate) fn expect(inp: &mut Input<'_, '_>, kind: K, wanted: &'static str) -> Res<Token> {
+    let token = peek(inp);
+    if token.kind != kind {
+        return fail(inp, wanted);
+    }
+    Ok(bump(inp))
+}
+
+#[inline]
+pub(crate) fn span_of(inp: &mut Input<'_, '_>, token: Token) -> Span {
+    inp.state().span_of(token)
+}
+
+#[inline]
+pub(crate) fn text<'s>(inp: &mut Input<'s, '_>, token: Token) -> &'s [u8] {
+    let source: &'s [u8] = inp.state().source;
+    source.get(token.start as usize..token.end as usize).unwrap_or_default()
+}
+
+#[inline]
+pub(crate) fn ident_of(inp: &mut Input<'_, '_>, token: Token) -> Ident {
+    let name = Name::new(std::str::from_utf8(text(inp, token)).unwrap_or_default());
+    Ident { name, span: span_of(inp, token) }
+}
+
+#[inline]
+pub(crate) fn name(inp: &mut Input<'_, '_>, wanted: &'static str) -> Res<Ident> {
+    let token = peek(inp);
+    if !token.kind.is_name() {
+        return fail(inp, wanted);
+    }
+    let _ = bump(inp);
+    Ok(ident_of(inp, token))
+}
+
+/// An identifier or `type`.
+pub(crate) fn field_name(inp: &mut Input<'_, '_>, wanted: &'static str) -> Res<Ident> {
+    let token = peek(inp);
+    if !token.kind.is_field_name() {
+        return fail(inp, wanted);
+    }
+    let _ = bump(inp);
+    Ok(ident_of(inp, token))
+}
+
+/// `EOS`: one `;`, one line break, or nothing before a closing brace or the end.
+pub(crate) fn end_of_statement(inp: &mut Input<'_, '_>, wanted: &'static str) -> Res<()> {
+    match peek(inp).kind {
+        K::Semi | K::Nl => {
+            let _ = bump(inp);
+            Ok(())
+        }
+        K::RBrace | K::Eof | K::HoleClose | K::EscClose => Ok(()),
+        _ => fail(inp, wanted),
+    }
+}
+
+pub(crate) fn nesting_limit<T>(inp: &mut Input<'_, '_>) -> Res<T> {
+    let at = peek(inp);
+    let span = span_of(inp, at);
+    let diagnostic = Diagnostic::error(101, span, format!("nested deeper than {MAX_NESTING} levels"))
+        .label(format!("level {} starts here", MAX_NESTING + 1))
+        .note(format!("expressions, types and blocks may nest {MAX_NESTING} levels deep"))
+        .help("name inner parts with `let`, or move inner blocks into functions");
+    special(at, diagnostic)
+}
+
+/// Runs `f` one nesting level deeper, with enough stack.
+#[inline]
+pub(crate) fn nested<'s, 'p, T>(inp: &mut Input<'s, 'p>, f: impl FnOnce(&mut Input<'s, 'p>) -> Res<T>) -> Res<T> {
+    if inp.state().depth >= MAX_NESTING {
+        return nesting_limit(inp);
+    }
+    inp.state().depth += 1;
+    let result = stacker::maybe_grow(128 * 1024, 1024 * 1024, || f(inp));
+    inp.state().depth -= 1;
+    result
+}

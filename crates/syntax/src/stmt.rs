@@ -1,0 +1,310 @@
+//! Statements and blocks, and recovery inside blocks: a statement that cannot be read is reported once, left out, and
+//! reading goes on behind its `;`, its line or in front of the block's `}`.
+
+use diagnostics::Diagnostic;
+
+use crate::ast::{BinOp, Block, If, Stmt, StmtKind};
+use crate::expr::expr;
+use crate::state::{
+    Failure, Input, Res, ahead, bump, eat, end_of_statement, expect, fail, name, nested, past_newlines, peek, rest,
+    skip_newlines, span_of, special,
+};
+use crate::token::{K, Token};
+use crate::types::ty;
+
+const END: &str = "the end of the statement";
+
+/// `{ … }`, one level deeper than where it stands unless the caller is a declaration.
+pub(crate) fn block(inp: &mut Input<'_, '_>) -> Res<Block> {
+    let open = expect(inp, K::LBrace, "`{`")?;
+    let mut stmts = Vec::new();
+    loop {
+        let token = peek(inp);
+        match token.kind {
+            K::Nl => inp.skip(),
+            K::RBrace => {
+                let _ = bump(inp);
+                let span = inp.state().span(open.start, token.end);
+                return Ok(Block { stmts, span });
+            }
+            // The closing brace is missing: report it once (enclosing blocks fail at the same token) and go on as if
+            // it stood here.
+            K::Eof | K::HoleClose | K::EscClose => return Ok(unclosed(inp, open, stmts)),
+            _ if starts_outer_declaration(inp, token) => return Ok(unclosed(inp, open, stmts)),
+            _ => statement_or_recover(inp, &mut stmts),
+        }
+    }
+}
+
+fn unclosed(inp: &mut Input<'_, '_>, open: Token, stmts: Vec<Stmt>) -> Block {
+    let at = peek(inp);
+    let state = inp.state();
+    let found = state.describe(at);
+    let span = state.span(open.start, at.start.max(open.end));
+    let diagnostic = Diagnostic::error(101, state.span_of(at), format!("expected `}}`, found {found}"))
+        .label("the block is still open here")
+        .related(state.span_of(open), "the block starts here")
+        .note("every `{` needs its `}`")
+        .help("add the missing `}`");
+    state.report(Failure { at, wanted: "`}`", special: Some(Box::new(diagnostic)) });
+    Block { stmts, span }
+}
+
+/// A declaration word where a statement should start, not indented deeper than the declaration around it: a `}` is
+/// missing before it.
+fn starts_outer_declaration(inp: &mut Input<'_, '_>, token: Token) -> bool {
+    let is_word = match token.kind {
+        K::Fn | K::Class | K::Interface | K::Typedef | K::Pub | K::Use | K::Using | K::Type | K::Const | K::At => true,
+        K::Test => ahead(inp, 1) == K::Str,
+        _ => false,
+    };
+    is_word && {
+        let state = inp.state();
+        state.column_of(token.start) <= state.column
+    }
+}
+
+/// Reads one statement into `stmts`, or reports it and skips it.
+pub(crate) fn statement_or_recover(inp: &mut Input<'_, '_>, stmts: &mut Vec<Stmt>) {
+    let first = peek(inp);
+    let start = inp.save();
+    let depth = inp.state().depth;
+    inp.state().anchor = first.start;
+    match statement(inp) {
+        Ok(stmt) => stmts.push(stmt),
+        Err(failure) => {
+            let at = failure.at;
+            inp.state().report(failure);
+            inp.rewind(start);
+            inp.state().depth = depth;
+            recover(inp, at);
+        }
+    }
+}
+
+fn make(inp: &mut Input<'_, '_>, first: Token, end: u32, kind: StmtKind) -> Stmt {
+    Stmt { kind, span: inp.state().span(first.start, end) }
+}
+
+fn statement(inp: &mut Input<'_, '_>) -> Res<Stmt> {
+    let first = peek(inp);
+    match first.kind {
+        K::Let => let_statement(inp),
+        K::If => if_statement(inp),
+        K::While => {
+            let _ = bump(inp);
+            let cond = expr(inp, true)?;
+            let body = nested(inp, block)?;
+            let end = body.span.end;
+            Ok(make(inp, first, end, StmtKind::While { cond, body }))
+        }
+        K::For => {
+            let _ = bump(inp);
+            let var = name(inp, "the name of the loop variable")?;
+            let second = if eat(inp, K::Comma) { Some(name(inp, "the name of the value")?) } else { None };
+            let _ = expect(inp, K::In, "`in`")?;
+            let iter = expr(inp, true)?;
+            let body = nested(inp, block)?;
+            let end = body.span.end;
+            Ok(make(inp, first, end, StmtKind::For { first: var, second, iter, body }))
+        }
+        K::Do => {
+            let _ = bump(inp);
+            let body = nested(inp, block)?;
+            skip_newlines(inp);
+            let _ = expect(inp, K::While, "`while` after the block of a `do`")?;
+            let cond = expr(inp, false)?;
+            let end = cond.span.end;
+            end_of_statement(inp, END)?;
+            Ok(make(inp, first, end, StmtKind::DoWhile { body, cond }))
+        }
+        K::Return => {
+            let _ = bump(inp);
+            let value = match peek(inp).kind {
+                K::Nl | K::Semi | K::RBrace | K::Eof | K::HoleClose | K::EscClose => None,
+                _ => Some(expr(inp, false)?),
+            };
+            let end = value.as_ref().map_or(first.end, |v| v.span.end);
+            end_of_statement(inp, END)?;
+            Ok(make(inp, first, end, StmtKind::Return(value)))
+        }
+        K::Break | K::Continue => {
+            let _ = bump(inp);
+            end_of_statement(inp, END)?;
+            let kind = if first.kind == K::Break { StmtKind::Break } else { StmtKind::Continue };
+            Ok(make(inp, first, first.end, kind))
+        }
+        K::Fn | K::Class | K::Interface | K::Typedef | K::Const | K::Use | K::Using | K::Type | K::Pub => {
+            inner_declaration(inp, first)
+        }
+        K::Else | K::Catch | K::Case | K::Default | K::RParen | K::RBracket | K::Semi | K::Comma | K::Colon => {
+            fail(inp, "a statement")
+        }
+        _ => expression_statement(inp),
+    }
+}
+
+fn inner_declaration(inp: &mut Input<'_, '_>, first: Token) -> Res<Stmt> {
+    let span = span_of(inp, first);
+    let found = inp.state().describe(first);
+    let diagnostic = Diagnostic::error(101, span, format!("expected a statement, found {found}"))
+        .label("a declaration cannot stand inside a block")
+        .note("functions, classes, types, constants and `use` are declared at the top level of a file")
+        .help("move the declaration out of the block; a `}` before it may be missing");
+    special(first, diagnostic)
+}
+
+fn let_statement(inp: &mut Input<'_, '_>) -> Res<Stmt> {
+    let first = bump(inp);
+    let name = name(inp, "the name of the local")?;
+    let ty = if eat(inp, K::Colon) { Some(ty(inp)?) } else { None };
+    // `let m: map<K, V>= {}` ends its type with the head of a `>=`.
+    let _ = expect(inp, K::Assign, if ty.is_some() { "`=`" } else { "`=` or `:` and a type" })?;
+    let value = expr(inp, false)?;
+    let end = value.span.end;
+    end_of_statement(inp, END)?;
+    Ok(make(inp, first, end, StmtKind::Let { name, ty, value }))
+}
+
+fn if_statement(inp: &mut Input<'_, '_>) -> Res<Stmt> {
+    let first = peek(inp);
+    let mut arms = Vec::new();
+    let mut otherwise = None;
+    loop {
+        let _ = expect(inp, K::If, "`if`")?;
+        let cond = expr(inp, true)?;
+        let body = nested(inp, block)?;
+        arms.push((cond, body));
+        if past_newlines(inp) != K::Else {
+            break;
+        }
+        skip_newlines(inp);
+        let _ = bump(inp);
+        skip_newlines(inp);
+        if peek(inp).kind != K::If {
+            if peek(inp).kind != K::LBrace {
+                return fail(inp, "`{` or `if` after `else`");
+            }
+            otherwise = Some(nested(inp, block)?);
+            break;
+        }
+    }
+    let end = match (&otherwise, arms.last()) {
+        (Some(block), _) | (None, Some((_, block))) => block.span.end,
+        (None, None) => first.end,
+    };
+    Ok(make(inp, first, end, StmtKind::If(If { arms, otherwise })))
+}
+
+fn expression_statement(inp: &mut Input<'_, '_>) -> Res<Stmt> {
+    let first = peek(inp);
+    let target = expr(inp, false)?;
+    let op = match peek(inp).kind {
+        K::Assign => None,
+        K::PlusEq => Some(BinOp::Add),
+        K::MinusEq => Some(BinOp::Sub),
+        K::StarEq => Some(BinOp::Mul),
+        K::SlashEq => Some(BinOp::Div),
+        K::PercentEq => Some(BinOp::Rem),
+        _ => {
+            let end = target.span.end;
+            end_of_statement(inp, END)?;
+            return Ok(make(inp, first, end, StmtKind::Expr(target)));
+        }
+    };
+    let _ = bump(inp);
+    let value = expr(inp, false)?;
+    let end = value.span.end;
+    end_of_statement(inp, END)?;
+    let kind = match op {
+        Some(op) => StmtKind::OpAssign { target, op, value },
+        None => StmtKind::Assign { target, value },
+    };
+    Ok(make(inp, first, end, kind))
+}
+
+/// Nesting of brackets between a statement's start and the current token.
+#[derive(Clone, Copy, Default)]
+struct Open {
+    braces: usize,
+    parens: usize,
+}
+
+impl Open {
+    /// Accounts for `kind`; false at a closer that belongs to the surroundings.
+    fn pass(&mut self, kind: K) -> bool {
+        match kind {
+            K::LBrace | K::HoleOpen | K::EscOpen => self.braces += 1,
+            K::RBrace | K::HoleClose | K::EscClose => match self.braces.checked_sub(1) {
+                Some(less) => self.braces = less,
+                None => return false,
+            },
+            K::LParen | K::LBracket => self.parens += 1,
+            K::RParen | K::RBracket => self.parens = self.parens.saturating_sub(1),
+            _ => {}
+        }
+        true
+    }
+}
+
+/// Tokens looked at beyond the end of a line in search of a closing bracket.
+const LOOK_AHEAD: usize = 400;
+
+/// From the statement's first token: moves behind the failure and on to the statement's end.
+fn recover(inp: &mut Input<'_, '_>, at: Token) {
+    if inp.state().gave_up() {
+        while bump(inp).kind != K::Eof {}
+        return;
+    }
+    let mut open = Open::default();
+    let mut last = K::Nl;
+    while peek(inp).start < at.start {
+        last = bump(inp).kind;
+        let _ = open.pass(last);
+    }
+    if open.braces == 0 {
+        match at.kind {
+            K::Nl | K::Semi => {
+                let _ = bump(inp);
+                return;
+            }
+            K::RBrace | K::HoleClose | K::EscClose | K::Eof => return,
+            // The line before was left incomplete.
+            kind if last == K::Nl && open.parens > 0 && starts_statement(kind) => return,
+            _ => {}
+        }
+    }
+    let count = end_of_broken(rest(inp), open);
+    for _ in 0..count {
+        let _ = bump(inp);
+    }
+}
+
+/// Number of tokens up to and including the end of the statement.
+fn end_of_broken(tokens: &[Token], mut open: Open) -> usize {
+    // First line break inside open parentheses only: where to stop if they turn out not to be closed.
+    let mut fallback = None;
+    for (i, token) in tokens.iter().enumerate() {
+        if open.braces == 0 {
+            match token.kind {
+                K::Nl | K::Semi if open.parens == 0 => return i + 1,
+                K::Nl => {
+                    let _ = fallback.get_or_insert(i + 1);
+                    let next = tokens.get(i + 1).map_or(K::Eof, |t| t.kind);
+                    if starts_statement(next) {
+                        return fallback.unwrap_or(i + 1);
+                    }
+                }
+                _ => {}
+            }
+        }
+        if token.kind == K::Eof || !open.pass(token.kind) || fallback.is_some_and(|f| i > f + LOOK_AHEAD) {
+            return fallback.unwrap_or(i);
+        }
+    }
+    fallback.unwrap_or(tokens.len())
+}
+
+fn starts_statement(kind: K) -> bool {
+    matches!(kind, K::Let | K::If | K::While | K::For | K::Do | K::Return | K::Break | K::Continue)
+}

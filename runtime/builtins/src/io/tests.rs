@@ -1,0 +1,249 @@
+//! The I/O builtins, called as generated code calls them: by address, inside a fiber of a running program.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
+
+use super::Pair;
+use abi::desc::{ClassDesc, ClassKind, FIXED_TYPES, FieldDesc, Shapes, TYPE_BOOL, TYPE_INT};
+use sched::shard::{self, Shard};
+use values::ctx::{Ctx, Image, MainFn};
+use values::object::{self, Obj};
+
+const STAT: i64 = 0;
+const PARTS: i64 = 1;
+
+fn address(name: &str) -> *const u8 {
+    super::functions().iter().find(|(n, _)| *n == name).unwrap().1
+}
+
+macro_rules! builtin {
+    ($name:literal, fn($($arg:ty),*) -> $ret:ty) => {
+        // SAFETY: the type is that of the function's entry in `abi::symbols`.
+        unsafe { std::mem::transmute::<*const u8, extern "C" fn(*mut Ctx $(, $arg)*) -> $ret>(address($name)) }
+    };
+}
+
+fn class(name: &str, fields: &[(&str, u32)]) -> ClassDesc {
+    let fields: Vec<_> = (0u32..)
+        .zip(fields)
+        .map(|(i, (n, ty))| FieldDesc { name: (*n).into(), ty: *ty, offset: 8 + 8 * i, default: None })
+        .collect();
+    ClassDesc { name: name.into(), kind: ClassKind::Class, size: 8 + 8 * fields.len() as u32, fields, reply: None }
+}
+
+/// Runs `main` as a program; the result is its exit status.
+fn run(main: MainFn) -> (i32, i64) {
+    let parts = ["year", "month", "day", "hour", "minute", "second", "dow"].map(|n| (n, TYPE_INT));
+    let stat = [("size", TYPE_INT), ("mtime", TYPE_INT), ("inode", TYPE_INT), ("dir", TYPE_BOOL)];
+    let image: &'static Image = Box::leak(Box::new(Image {
+        shapes: Shapes {
+            types: FIXED_TYPES.to_vec(),
+            classes: vec![class("Stat", &stat), class("TimeParts", &parts)],
+            unions: Vec::new(),
+        },
+        funcs: Vec::new(),
+        receives: vec![None, None],
+        main: Some(main),
+        sites: Vec::new(),
+        args: vec![b"one".to_vec(), b"two".to_vec()],
+    }));
+    let config = sched::config::read("test", |_| None).config;
+    let mut s = Shard::new(config, image).unwrap();
+    let status = shard::run(&raw mut *s);
+    (status, s.heap.objects_live)
+}
+
+fn text(c: *mut Ctx, s: &str) -> *mut Obj {
+    values::text::new(unsafe { &mut *c }, s.as_bytes())
+}
+
+fn drop_obj(c: *mut Ctx, o: *mut Obj) {
+    unsafe { object::release(&mut *c, o) };
+}
+
+/// The text's content; it is released.
+fn string(c: *mut Ctx, o: *mut Obj) -> String {
+    let s = String::from_utf8_lossy(unsafe { values::text::bytes(o) }).into_owned();
+    drop_obj(c, o);
+    s
+}
+
+fn words(c: *mut Ctx, o: *mut Obj, n: usize) -> Vec<i64> {
+    assert!(!o.is_null());
+    let w = (0..n).map(|i| unsafe { o.cast::<i64>().add(1 + i).read() }).collect();
+    drop_obj(c, o);
+    w
+}
+
+fn list(c: *mut Ctx, o: *mut Obj) -> Vec<String> {
+    assert!(!o.is_null());
+    let items = unsafe { values::multi::words(&*c, o) };
+    let items = items
+        .iter()
+        .map(|w| String::from_utf8_lossy(unsafe { values::text::bytes(*w as *mut Obj) }).into_owned())
+        .collect();
+    drop_obj(c, o);
+    items
+}
+
+fn catch(c: *mut Ctx) -> String {
+    let ctx = unsafe { &mut *c };
+    let code = std::mem::replace(&mut ctx.trap, 0);
+    let msg = std::mem::replace(&mut ctx.trap_msg, std::ptr::null_mut());
+    format!("{code}: {}", string(c, msg))
+}
+
+#[test]
+fn files() {
+    extern "C" fn main(c: *mut Ctx) -> i64 {
+        let exists = builtin!("fs.exists", fn(*mut Obj) -> i64);
+        let append = builtin!("fs.append", fn(*mut Obj, *mut Obj) -> ());
+        let read_all = builtin!("fs.read_all", fn(*mut Obj, i64) -> *mut Obj);
+        let read_at = builtin!("fs.read_at", fn(*mut Obj, i64, i64) -> *mut Obj);
+        let stat = builtin!("fs.stat", fn(i64, *mut Obj) -> *mut Obj);
+        let names = builtin!("fs.list", fn(*mut Obj) -> *mut Obj);
+        let dir = std::env::temp_dir().join(format!("wo-io-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&dir);
+        std::fs::create_dir(&dir).unwrap();
+        let path = dir.join("b.txt");
+        let (p, d, t) = (text(c, path.to_str().unwrap()), text(c, dir.to_str().unwrap()), text(c, "hello\n"));
+        assert_eq!(exists(c, p), 0);
+        assert!(stat(c, STAT, p).is_null());
+        append(c, p, t);
+        append(c, p, t);
+        std::fs::write(dir.join("a"), "").unwrap();
+        assert_eq!((exists(c, p), exists(c, d)), (1, 1));
+        assert_eq!(string(c, read_all(c, p, 1 << 40)), "hello\nhello\n");
+        assert_eq!(string(c, read_all(c, p, 3)), "hel");
+        assert_eq!(string(c, read_all(c, p, -1)), "");
+        assert_eq!(string(c, read_at(c, p, 6, 100)), "hello\n");
+        assert_eq!(string(c, read_at(c, p, 100, 100)), "");
+        assert!(read_at(c, p, -1, 1).is_null());
+        assert_eq!(catch(c), "6: negative offset or length");
+        let s = words(c, stat(c, STAT, p), 4);
+        assert!(s[0] == 12 && s[1] > 1_600_000_000_000 && s[2] > 0 && s[3] == 0);
+        assert_eq!(words(c, stat(c, STAT, d), 4)[3], 1);
+        assert_eq!(list(c, names(c, d)), ["a", "b.txt"]);
+        std::fs::remove_dir_all(&dir).unwrap();
+        assert!(names(c, d).is_null());
+        assert_eq!(catch(c), "9: No such file or directory");
+        let (nul, long) = (text(c, "a\0b"), text(c, &"x".repeat(4096)));
+        assert_eq!(exists(c, nul), 0);
+        assert_eq!(catch(c), "6: nul byte in path");
+        assert!(read_all(c, long, 1).is_null());
+        assert_eq!(catch(c), "6: text too long for a path");
+        assert_eq!(exists(c, std::ptr::null_mut()), 0);
+        assert_eq!(catch(c), "6: null text");
+        for o in [p, d, t, nul, long] {
+            drop_obj(c, o);
+        }
+        0
+    }
+    assert_eq!(run(main), (0, 0));
+}
+
+#[test]
+fn clocks_and_calendar() {
+    extern "C" fn main(c: *mut Ctx) -> i64 {
+        let iso = builtin!("time.iso", fn(i64) -> *mut Obj);
+        let utc = builtin!("time.utc", fn(i64, i64) -> *mut Obj);
+        let local = builtin!("time.local", fn(i64, i64) -> *mut Obj);
+        let now = builtin!("time.now", fn() -> i64);
+        let ticks = builtin!("time.ticks", fn() -> i64);
+        let boot = builtin!("time.boot_id", fn() -> *mut Obj);
+        let sleep = builtin!("time.sleep", fn(i64) -> ());
+        assert_eq!(string(c, iso(c, -1)), "1969-12-31T23:59:59Z");
+        assert_eq!(string(c, iso(c, 1_700_000_000_999)), "2023-11-14T22:13:20Z");
+        assert_eq!(words(c, utc(c, PARTS, 1_700_000_000_999), 7), [2023, 11, 14, 22, 13, 20, 2]);
+        assert_eq!(words(c, local(c, PARTS, 1_700_000_000_999), 7)[0], 2023);
+        for ms in [i64::MIN, i64::MAX, 253_402_300_800_000, -62_167_219_200_001] {
+            assert!(iso(c, ms).is_null());
+            assert_eq!(catch(c), "6: instant out of range");
+            assert!(utc(c, PARTS, ms).is_null());
+            assert_eq!(catch(c), "6: instant out of range");
+        }
+        assert!(now(c) > 1_600_000_000_000);
+        assert_eq!(string(c, boot(c)).len(), 36);
+        let before = ticks(c);
+        sleep(c, 5);
+        sleep(c, 0);
+        sleep(c, -5);
+        assert!(ticks(c) - before >= 5000);
+        0
+    }
+    assert_eq!(run(main), (0, 0));
+}
+
+#[test]
+fn environment_and_random() {
+    extern "C" fn main(c: *mut Ctx) -> i64 {
+        let get = builtin!("env.get", fn(*mut Obj) -> *mut Obj);
+        let stat = builtin!("env.stat", fn(*mut Obj) -> Pair);
+        let random = builtin!("random_bytes", fn(i64) -> *mut Obj);
+        let args = builtin!("rt.args", fn() -> *mut Obj);
+        let (path, none, odd) = (text(c, "PATH"), text(c, "WO_NO_SUCH_VARIABLE"), text(c, "A=\0"));
+        assert_eq!(string(c, get(c, path)), std::env::var("PATH").unwrap());
+        assert!(get(c, none).is_null() && get(c, odd).is_null());
+        let name = text(c, "fibers_live");
+        let (a, b) = (stat(c, name), stat(c, path));
+        assert_eq!((a.0, a.1, b.0), (1, 1, 0));
+        let r = random(c, 33);
+        assert_eq!(unsafe { values::text::bytes(r) }.len(), 33);
+        assert_eq!(unsafe { (*r).kind }, abi::layout::KIND_BYTES);
+        drop_obj(c, r);
+        assert!(random(c, -1).is_null());
+        assert_eq!(catch(c), "6: negative count");
+        assert!(random(c, i64::MAX).is_null());
+        assert_eq!(catch(c), "4: out of memory");
+        assert_eq!(list(c, args(c)), ["one", "two"]);
+        for o in [path, none, odd, name] {
+            drop_obj(c, o);
+        }
+        0
+    }
+    assert_eq!(run(main), (0, 0));
+}
+
+#[test]
+fn ports_are_checked() {
+    extern "C" fn main(c: *mut Ctx) -> i64 {
+        let listen = builtin!("net.listen", fn(*mut Obj, i64) -> i64);
+        let port = builtin!("net.port", fn(i64) -> i64);
+        let accept_dl = builtin!("net.accept_dl", fn(i64, i64) -> Pair);
+        let close = builtin!("net.close", fn(i64) -> ());
+        let host = text(c, "127.0.0.1");
+        for p in [-1, 65_536] {
+            assert_eq!(listen(c, host, p), 0);
+            assert_eq!(catch(c), "6: port out of range");
+        }
+        let l = listen(c, host, 0);
+        assert!(port(c, l) > 0);
+        assert_eq!(accept_dl(c, l, 1).0, 0);
+        close(c, l);
+        assert_eq!(port(c, l), 0);
+        assert_eq!(catch(c), "9: Bad file descriptor");
+        drop_obj(c, host);
+        0
+    }
+    assert_eq!(run(main), (0, 0));
+}
+
+#[test]
+fn every_name_is_in_the_table_once() {
+    let mut names: Vec<_> = super::functions().iter().map(|(n, _)| *n).collect();
+    for n in &names {
+        assert!(abi::symbols::find(n).is_some(), "{n}");
+    }
+    names.sort_unstable();
+    let before = names.len();
+    names.dedup();
+    assert_eq!(names.len(), before);
+}
+
+#[test]
+fn every_function_that_waits_or_touches_the_system_is_here() {
+    let names: Vec<_> = super::functions().iter().map(|(n, _)| *n).collect();
+    for s in abi::symbols::SYMBOLS {
+        let ours = ["actor.", "time.", "env.", "fs.", "net.", "sched.", "print"].iter().any(|p| s.name.starts_with(p))
+            || ["rt.args", "rt.retain_actor", "rt.release_actor", "now", "random_bytes"].contains(&s.name);
+        assert_eq!(names.contains(&s.name), ours, "{}", s.name);
+    }
+}

@@ -1,0 +1,520 @@
+//! Sockets. Every operation is tried first and parks only when it would block; a descriptor is registered with the
+//! reactor once, when it first has to wait. Values and deadlines are as `stdlib/net.wo` says.
+
+use crate::addr::{self, Raw};
+use crate::fiber::{self, Outcome, Wait};
+use crate::handle::Entry;
+use crate::shard::{Shard, park};
+use crate::wait::blocking;
+use crate::{shim, sys};
+use abi::trap;
+use std::net::SocketAddr;
+use values::ctx::Ctx;
+use values::object::Obj;
+
+/// Pause before `accept` is tried again at the descriptor limit, in milliseconds.
+const LIMIT_RETRY_MS: i64 = 100;
+/// Least time between two notices about it, in nanoseconds.
+const LIMIT_NOTICE: u64 = 10_000_000_000;
+
+fn raise(ctx: &mut Ctx, errno: i32) {
+    ctx.raise(trap::IO, &sys::text(errno));
+}
+
+fn shard<'a>(ctx: &Ctx) -> &'a mut Shard {
+    fiber::of(ctx).shard()
+}
+
+/// Who runs: the actor's number, 0 for `main`.
+fn me(ctx: &Ctx) -> u64 {
+    let actor = fiber::of(ctx).actor;
+    // SAFETY: a fiber at work has a live actor.
+    if actor.is_null() { 0 } else { unsafe { (*actor).id } }
+}
+
+/// The entry of an open handle, now held by the running actor; else trap 9 is pending.
+fn entry<'a>(ctx: &mut Ctx, handle: i64) -> Option<&'a mut Entry> {
+    let who = me(ctx);
+    let found = shard(ctx).handles.get(handle);
+    if let Some(e) = found {
+        e.hold(who);
+        return Some(e);
+    }
+    raise(ctx, libc::EBADF);
+    None
+}
+
+/// Adopts a fresh descriptor; -1 with a pending trap when the table is full.
+fn adopt(ctx: &mut Ctx, fd: i32) -> i64 {
+    let who = me(ctx);
+    if let Some(h) = shard(ctx).handles.insert(fd, who) {
+        return h;
+    }
+    raise(ctx, libc::EMFILE);
+    -1
+}
+
+/// Registers the descriptor where it is not yet. A kind that epoll refuses is always ready.
+fn watch(s: &mut Shard, handle: i64) -> Result<(), i32> {
+    let Some(e) = s.handles.get(handle) else { return Err(libc::EBADF) };
+    if e.registered {
+        return Ok(());
+    }
+    s.reactor.register(e.fd, handle.unsigned_abs())?;
+    e.registered = true;
+    e.readable = false;
+    Ok(())
+}
+
+/// How one wait to read ended.
+enum Next {
+    Retry,
+    /// The deadline passed or the stop resolved the wait: one more try, then nil.
+    Last,
+    /// A trap is pending.
+    Trap,
+}
+
+/// Parks until the handle may be read.
+fn wait_readable(ctx: &mut Ctx, handle: i64, wait: Wait, deadline: u64) -> Next {
+    let s = shard(ctx);
+    if let Err(e) = watch(s, handle) {
+        raise(ctx, e);
+        return Next::Trap;
+    }
+    let f = fiber::of(ctx);
+    let token = s.begin_wait(f);
+    if let Some(e) = s.handles.get(handle) {
+        e.readers.push_back(token);
+    }
+    let outcome = park(ctx, wait, deadline);
+    if outcome != Outcome::Ready
+        && let Some(e) = shard(ctx).handles.get(handle)
+    {
+        e.readers.retain(|t| *t != token);
+    }
+    match outcome {
+        Outcome::Ready => Next::Retry,
+        Outcome::Deadline | Outcome::Stop => Next::Last,
+        Outcome::Closed => {
+            raise(ctx, libc::EBADF);
+            Next::Trap
+        }
+        Outcome::Unwind => Next::Trap,
+    }
+}
+
+/// One read of at most `max` bytes; null without a trap means the deadline or a stop. `ms`: `None` for the form
+/// without a deadline.
+pub fn read(ctx: &mut Ctx, handle: i64, max: i64, ms: Option<i64>) -> *mut Obj {
+    let deadline = ms.map_or(sys::NEVER, sys::deadline);
+    let wait = if ms.is_some() { Wait::InputDl } else { Wait::Input };
+    let mut last = false;
+    loop {
+        let Some(e) = entry(ctx, handle) else { return std::ptr::null_mut() };
+        let s = shard(ctx);
+        let want = usize::try_from(max).unwrap_or(0).min(s.scratch.len());
+        let ready = if e.inherited { sys::poll(e.fd, libc::POLLIN, 0) } else { true };
+        if ready && (!e.registered || e.readable || e.hup || e.inherited || last || want == 0) {
+            // SAFETY: `scratch` has room for `want` bytes.
+            let n = unsafe { libc::read(e.fd, s.scratch.as_mut_ptr().cast(), want) };
+            if let Ok(n) = usize::try_from(n) {
+                // A short read has drained the descriptor: the next byte brings an event. The end of the stream does
+                // not go away: it is for every reader.
+                if n < want && n > 0 && e.registered && !e.hup {
+                    e.readable = false;
+                } else if !e.readers.is_empty() {
+                    s.wake_reader(handle);
+                }
+                let got = s.scratch.get(..n).unwrap_or(&[]);
+                return shim::text(ctx, got);
+            }
+            match sys::errno() {
+                libc::EINTR => continue,
+                libc::EAGAIN => e.readable = false,
+                err => {
+                    raise(ctx, err);
+                    return std::ptr::null_mut();
+                }
+            }
+        }
+        if last {
+            return std::ptr::null_mut();
+        }
+        match wait_readable(ctx, handle, wait, deadline) {
+            Next::Retry => {}
+            Next::Last => last = true,
+            Next::Trap => return std::ptr::null_mut(),
+        }
+    }
+}
+
+/// The next connection's handle; `None` without a trap means the deadline or a stop.
+pub fn accept(ctx: &mut Ctx, handle: i64, ms: Option<i64>) -> Option<i64> {
+    let deadline = ms.map_or(sys::NEVER, sys::deadline);
+    let wait = if ms.is_some() { Wait::InputDl } else { Wait::Input };
+    let mut last = false;
+    loop {
+        let e = entry(ctx, handle)?;
+        // SAFETY: the caller does not ask for the peer's address.
+        let fd = unsafe {
+            let flags = libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
+            libc::accept4(e.fd, std::ptr::null_mut(), std::ptr::null_mut(), flags)
+        };
+        if fd >= 0 {
+            if !e.readers.is_empty() {
+                shard(ctx).wake_reader(handle);
+            }
+            let h = adopt(ctx, fd);
+            return (h >= 0).then_some(h);
+        }
+        let mut until = deadline;
+        match sys::errno() {
+            libc::EINTR | libc::ECONNABORTED | libc::EPROTO => continue,
+            libc::EAGAIN => {}
+            libc::EMFILE | libc::ENFILE | libc::ENOBUFS | libc::ENOMEM => {
+                limit_notice(shard(ctx));
+                until = deadline.min(sys::deadline(LIMIT_RETRY_MS));
+            }
+            err => {
+                raise(ctx, err);
+                return None;
+            }
+        }
+        if last {
+            return None;
+        }
+        match wait_readable(ctx, handle, wait, until) {
+            Next::Retry => {}
+            Next::Last => last = until == deadline || shard(ctx).stopping || sys::monotonic() >= deadline,
+            Next::Trap => return None,
+        }
+    }
+}
+
+fn limit_notice(s: &mut Shard) {
+    let now = sys::monotonic();
+    if s.last_limit_notice == 0 || now.saturating_sub(s.last_limit_notice) >= LIMIT_NOTICE {
+        s.last_limit_notice = now;
+        s.out.flush();
+        sys::stderr_line(&format!("{}: descriptor limit reached; accepting later", s.config.program));
+    }
+}
+
+/// Writes all of `text`. `Some(false)`: the deadline, or the bound of a stop, came first. `None`: a trap is pending.
+pub fn write(ctx: &mut Ctx, handle: i64, text: *const Obj, ms: Option<i64>) -> Option<bool> {
+    let deadline = ms.map_or(sys::NEVER, sys::deadline);
+    let e = entry(ctx, handle)?;
+    if e.writing {
+        let s = shard(ctx);
+        let token = s.begin_wait(fiber::of(ctx));
+        e.write_queue.push_back(token);
+        match park_write(ctx, deadline, ms.is_some()) {
+            Outcome::Ready => {}
+            other => {
+                if let Some(e) = shard(ctx).handles.get(handle) {
+                    e.write_queue.retain(|t| *t != token);
+                }
+                return ended(ctx, other);
+            }
+        }
+        // `writing` was handed over.
+    } else {
+        e.writing = true;
+    }
+    let result = write_owned(ctx, handle, text, deadline, ms.is_some());
+    let s = shard(ctx);
+    // The turn passes to the next writer that still waits.
+    while let Some(t) = s.handles.get(handle).and_then(|e| e.write_queue.pop_front()) {
+        if s.wake(t, Outcome::Ready) {
+            return result;
+        }
+    }
+    if let Some(e) = s.handles.get(handle) {
+        e.writing = false;
+    }
+    result
+}
+
+fn write_owned(ctx: &mut Ctx, handle: i64, text: *const Obj, deadline: u64, with_deadline: bool) -> Option<bool> {
+    let mut done = 0;
+    let mut last = false;
+    loop {
+        let Some(e) = shard(ctx).handles.get(handle) else {
+            raise(ctx, libc::EBADF);
+            return None;
+        };
+        // SAFETY: the text is borrowed for the whole call and texts do not change while others hold them.
+        let left = unsafe { shim::bytes(text) }.get(done..).unwrap_or(&[]);
+        if left.is_empty() && !(done == 0 && e.inherited) {
+            return Some(true);
+        }
+        let most = if e.inherited { libc::PIPE_BUF.min(left.len()) } else { left.len() };
+        if !e.inherited || sys::poll(e.fd, libc::POLLOUT, 0) {
+            if e.inherited && e.fd <= 2 {
+                shard(ctx).out.flush();
+            }
+            // SAFETY: `left` is readable for `most` bytes.
+            let n = unsafe { libc::write(e.fd, left.as_ptr().cast(), most) };
+            if n >= 0 {
+                done += n.unsigned_abs();
+                if left.is_empty() {
+                    return Some(true);
+                }
+                continue;
+            }
+            match sys::errno() {
+                libc::EINTR => continue,
+                libc::EAGAIN => {}
+                err => {
+                    raise(ctx, err);
+                    return None;
+                }
+            }
+        }
+        if last {
+            return Some(false);
+        }
+        let s = shard(ctx);
+        if let Err(e) = watch(s, handle) {
+            raise(ctx, e);
+            return None;
+        }
+        let token = s.begin_wait(fiber::of(ctx));
+        if let Some(e) = s.handles.get(handle) {
+            e.writer = Some(token);
+        }
+        match park_write(ctx, deadline, with_deadline) {
+            Outcome::Ready => {}
+            Outcome::Deadline | Outcome::Stop => {
+                if let Some(e) = shard(ctx).handles.get(handle) {
+                    e.writer = None;
+                }
+                last = true;
+            }
+            other => return ended(ctx, other),
+        }
+    }
+}
+
+/// Parks a writer; after a stop no longer than the drain may take. An unbounded write that a stop cut off unwinds.
+fn park_write(ctx: &mut Ctx, deadline: u64, with_deadline: bool) -> Outcome {
+    let s = shard(ctx);
+    s.writes_waiting += 1;
+    let outcome = park(ctx, Wait::Write, if s.stopping { deadline.min(s.stop_bound) } else { deadline });
+    shard(ctx).writes_waiting -= 1;
+    if outcome == Outcome::Deadline && !with_deadline {
+        ctx.trap = trap::UNWIND;
+        ctx.trap_recorded = true;
+        return Outcome::Unwind;
+    }
+    outcome
+}
+
+fn ended(ctx: &mut Ctx, outcome: Outcome) -> Option<bool> {
+    match outcome {
+        Outcome::Ready | Outcome::Deadline | Outcome::Stop => Some(false),
+        Outcome::Closed => {
+            raise(ctx, libc::EBADF);
+            None
+        }
+        Outcome::Unwind => None,
+    }
+}
+
+/// Closes a handle; whoever waits on it traps 9. Never traps.
+pub fn close(ctx: &mut Ctx, handle: i64) {
+    shard(ctx).close(handle);
+}
+
+/// Ends the write side (1) or both sides (2); other values do nothing. Never traps.
+pub fn shut(ctx: &mut Ctx, handle: i64, how: i64) {
+    let who = me(ctx);
+    let s = shard(ctx);
+    let Some(e) = s.handles.get(handle) else { return };
+    e.hold(who);
+    let how = match how {
+        1 => libc::SHUT_WR,
+        2 => libc::SHUT_RDWR,
+        _ => return,
+    };
+    // SAFETY: an open descriptor; other kinds than sockets only fail.
+    let _ = unsafe { libc::shutdown(e.fd, how) };
+    if how == libc::SHUT_RDWR {
+        e.hup = true;
+        let mut waiting: Vec<_> = e.readers.drain(..).collect();
+        for t in waiting.drain(..) {
+            let _ = s.wake(t, Outcome::Ready);
+        }
+    }
+}
+
+fn name_of(fd: i32, peer: bool) -> Result<Raw, i32> {
+    let mut raw = Raw::room();
+    let p = (&raw mut raw.storage).cast();
+    // SAFETY: the storage is as large as its length says.
+    let rc = unsafe {
+        if peer { libc::getpeername(fd, p, &raw mut raw.len) } else { libc::getsockname(fd, p, &raw mut raw.len) }
+    };
+    if rc < 0 { Err(sys::errno()) } else { Ok(raw) }
+}
+
+/// Local port of a socket; trap 9 otherwise.
+pub fn port(ctx: &mut Ctx, handle: i64) -> i64 {
+    let Some(e) = entry(ctx, handle) else { return 0 };
+    match name_of(e.fd, false) {
+        Ok(raw) => match raw.addr() {
+            Some(a) => i64::from(a.port()),
+            None => {
+                raise(ctx, libc::EAFNOSUPPORT);
+                0
+            }
+        },
+        Err(err) => {
+            raise(ctx, err);
+            0
+        }
+    }
+}
+
+/// The peer as text; empty on any error.
+pub fn peer(ctx: &mut Ctx, handle: i64) -> String {
+    let Some(e) = shard(ctx).handles.get(handle) else { return String::new() };
+    match name_of(e.fd, true) {
+        Ok(raw) if raw.family() == libc::AF_UNIX => "unix".into(),
+        Ok(raw) => raw.addr().map_or_else(String::new, |a| match a {
+            SocketAddr::V4(a) => a.to_string(),
+            SocketAddr::V6(a) => format!("[{}]:{}", a.ip(), a.port()),
+        }),
+        Err(_) => String::new(),
+    }
+}
+
+/// Addresses of a host; resolution runs on a helper thread and a stop unwinds it. `None`: a trap is pending.
+fn lookup(ctx: &mut Ctx, host: &[u8], port: u16) -> Option<Vec<SocketAddr>> {
+    if let Some(a) = std::str::from_utf8(host).ok().and_then(|h| addr::numeric(h, port)) {
+        return Some(vec![a]);
+    }
+    let owned = host.to_vec();
+    match blocking(ctx, Wait::Resolve, move || addr::resolve(&owned, port))? {
+        Ok(list) => Some(list),
+        Err(text) => {
+            ctx.raise(trap::IO, &text);
+            None
+        }
+    }
+}
+
+fn socket(family: i32) -> Result<i32, i32> {
+    // SAFETY: plain system call.
+    let fd = unsafe { libc::socket(family, libc::SOCK_STREAM | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK, 0) };
+    if fd < 0 { Err(sys::errno()) } else { Ok(fd) }
+}
+
+fn set(fd: i32, level: i32, name: i32) {
+    let on: libc::c_int = 1;
+    // SAFETY: the option value is readable for its size.
+    let _ = unsafe { libc::setsockopt(fd, level, name, (&raw const on).cast(), 4) };
+}
+
+/// A listening socket; 0 with a pending trap 9. Accepted sockets inherit its `TCP_NODELAY`.
+pub fn listen(ctx: &mut Ctx, host: &[u8], port: u16) -> i64 {
+    let Some(addrs) = lookup(ctx, host, port) else { return 0 };
+    let mut error = libc::EADDRNOTAVAIL;
+    for a in addrs {
+        let raw = Raw::of(&a);
+        let fd = match socket(raw.family()) {
+            Ok(fd) => fd,
+            Err(e) => {
+                error = e;
+                continue;
+            }
+        };
+        set(fd, libc::SOL_SOCKET, libc::SO_REUSEADDR);
+        set(fd, libc::IPPROTO_TCP, libc::TCP_NODELAY);
+        // SAFETY: a valid address of the stated length.
+        if unsafe { libc::bind(fd, raw.ptr(), raw.len) == 0 && libc::listen(fd, 4096) == 0 } {
+            return adopt(ctx, fd).max(0);
+        }
+        error = sys::errno();
+        sys::close(fd);
+    }
+    raise(ctx, error);
+    0
+}
+
+/// A connection to the first address that answers; 0 with a pending trap 9 or an unwind.
+pub fn connect(ctx: &mut Ctx, host: &[u8], port: u16) -> i64 {
+    let deadline = sys::deadline(shard(ctx).config.connect_ms);
+    let Some(addrs) = lookup(ctx, host, port) else { return 0 };
+    let mut error = libc::ECONNREFUSED;
+    for a in addrs {
+        match connect_to(ctx, &a, deadline) {
+            Ok(h) => return h,
+            Err(0) => return 0,
+            Err(e) => error = e,
+        }
+    }
+    raise(ctx, error);
+    0
+}
+
+/// One attempt. `Err(0)`: a trap or an unwind is pending.
+fn connect_to(ctx: &mut Ctx, a: &SocketAddr, deadline: u64) -> Result<i64, i32> {
+    let raw = Raw::of(a);
+    let fd = socket(raw.family())?;
+    set(fd, libc::IPPROTO_TCP, libc::TCP_NODELAY);
+    // Owned by the table from here on, so that nothing on the fiber's stack has to close it.
+    let h = adopt(ctx, fd);
+    if h < 0 {
+        return Err(0);
+    }
+    // SAFETY: a valid address of the stated length.
+    if unsafe { libc::connect(fd, raw.ptr(), raw.len) } == 0 {
+        return Ok(h);
+    }
+    let err = sys::errno();
+    if err != libc::EINPROGRESS && err != libc::EINTR {
+        close(ctx, h);
+        return Err(err);
+    }
+    loop {
+        let s = shard(ctx);
+        if let Err(e) = watch(s, h) {
+            close(ctx, h);
+            return Err(e);
+        }
+        if sys::poll(fd, libc::POLLOUT, 0) {
+            let mut code: libc::c_int = 0;
+            let mut len: libc::socklen_t = 4;
+            // SAFETY: the option value is writable for its size.
+            let _ =
+                unsafe { libc::getsockopt(fd, libc::SOL_SOCKET, libc::SO_ERROR, (&raw mut code).cast(), &raw mut len) };
+            if code == 0 {
+                if let Some(e) = s.handles.get(h) {
+                    // Data may have come with the connection.
+                    e.readable = true;
+                }
+                return Ok(h);
+            }
+            close(ctx, h);
+            return Err(code);
+        }
+        let token = s.begin_wait(fiber::of(ctx));
+        if let Some(e) = s.handles.get(h) {
+            e.writer = Some(token);
+        }
+        match park(ctx, Wait::Input, deadline) {
+            Outcome::Ready => {}
+            Outcome::Deadline | Outcome::Stop => {
+                close(ctx, h);
+                return Err(libc::ETIMEDOUT);
+            }
+            Outcome::Closed => return Err(libc::EBADF),
+            Outcome::Unwind => {
+                close(ctx, h);
+                return Err(0);
+            }
+        }
+    }
+}

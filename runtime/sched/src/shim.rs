@@ -1,0 +1,89 @@
+//! What the scheduler needs of `values`, in the form it needs it: texts, release, the hand-over of messages, the counts
+//! of actors' addresses inside objects.
+
+use crate::actor::{self, Actor};
+use abi::desc::{Shapes, TypeDesc};
+use std::ffi::c_void;
+use values::ctx::Ctx;
+use values::object::{self, ActorHooks, Obj};
+
+/// The bytes of a Text or Bytes object; empty for null.
+///
+/// # Safety
+/// `t` is null or a live Text or Bytes, which stays alive and unchanged for `'a`.
+#[must_use]
+pub unsafe fn bytes<'a>(t: *const Obj) -> &'a [u8] {
+    if t.is_null() {
+        return &[];
+    }
+    // SAFETY: the caller's promise.
+    unsafe { values::text::bytes(t.cast_mut()) }
+}
+
+/// Drops one reference of `o`, which may be null.
+pub fn release(ctx: &mut Ctx, o: *mut Obj) {
+    // SAFETY: the scheduler gives up a reference that it owns: a message, a state, a trap's text.
+    unsafe { object::release(ctx, o) };
+}
+
+/// A fresh Text; null with a pending trap 4 when memory is short.
+pub fn text(ctx: &mut Ctx, bytes: &[u8]) -> *mut Obj {
+    values::text::new(ctx, bytes)
+}
+
+/// Lets objects count the actors' addresses they hold.
+pub fn install_hooks() {
+    values::object::set_actor_hooks(ActorHooks { retain: hook_retain, release: hook_release });
+}
+
+fn hook_retain(_ctx: *mut Ctx, a: *mut c_void) {
+    actor::retain(a.cast::<Actor>());
+}
+
+fn hook_release(_ctx: *mut Ctx, a: *mut c_void) {
+    actor::release_later(a.cast::<Actor>());
+}
+
+/// Per class: whether an object of it may change hands as it is. Others can share parts with what the sender keeps.
+#[must_use]
+pub fn plain_classes(shapes: &Shapes) -> Vec<bool> {
+    let plain = |ty| match shapes.ty(ty) {
+        TypeDesc::Int
+        | TypeDesc::Bool
+        | TypeDesc::Float
+        | TypeDesc::Text
+        | TypeDesc::Bytes
+        | TypeDesc::Json
+        | TypeDesc::Ordinal(_)
+        | TypeDesc::Row(_)
+        | TypeDesc::Actor => true,
+        TypeDesc::Nullable(inner) => !matches!(
+            shapes.ty(inner),
+            TypeDesc::Multi(_)
+                | TypeDesc::Map(..)
+                | TypeDesc::Object(_)
+                | TypeDesc::Union(_)
+                | TypeDesc::Interface
+                | TypeDesc::Nullable(_)
+        ),
+        TypeDesc::Multi(_) | TypeDesc::Map(..) | TypeDesc::Object(_) | TypeDesc::Union(_) | TypeDesc::Interface => {
+            false
+        }
+    };
+    shapes.classes.iter().map(|c| c.fields.iter().all(|f| plain(f.ty))).collect()
+}
+
+/// Makes a message independent of what its sender keeps. Consumes it; null with a pending trap 4 when memory is short.
+pub fn hand_over(ctx: &mut Ctx, plain: &[bool], msg: *mut Obj) -> *mut Obj {
+    if msg.is_null() {
+        return msg;
+    }
+    // SAFETY: the caller owns a reference, so the object lives and may be given to `transfer`.
+    unsafe {
+        let class = (*msg).kind.wrapping_sub(abi::layout::FIRST_CLASS) as usize;
+        if object::count(msg) == 1 && plain.get(class).copied().unwrap_or(false) {
+            return msg;
+        }
+        values::copy::transfer(ctx, msg)
+    }
+}

@@ -1,0 +1,121 @@
+//! Thin wrappers over the C library: clocks, error texts, descriptors. Clocks go through `clock_gettime`, so that a
+//! test can step them from outside.
+
+use std::ffi::CStr;
+
+/// The calling thread's last error number.
+#[must_use]
+pub fn errno() -> i32 {
+    std::io::Error::last_os_error().raw_os_error().unwrap_or(0)
+}
+
+/// The system's own text for an error number, `Broken pipe`.
+#[must_use]
+pub fn text(errno: i32) -> String {
+    let mut buf = [0 as libc::c_char; 256];
+    // SAFETY: the buffer is writable for its stated length, and the text is terminated within it.
+    unsafe {
+        if libc::strerror_r(errno, buf.as_mut_ptr(), buf.len()) != 0 {
+            return format!("error {errno}");
+        }
+        CStr::from_ptr(buf.as_ptr()).to_string_lossy().into_owned()
+    }
+}
+
+fn clock(id: libc::clockid_t) -> (i64, i64) {
+    let mut ts = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `ts` is a valid destination.
+    let _ = unsafe { libc::clock_gettime(id, &raw mut ts) };
+    (ts.tv_sec, ts.tv_nsec)
+}
+
+/// Monotonic time in nanoseconds.
+#[must_use]
+pub fn monotonic() -> u64 {
+    let (s, n) = clock(libc::CLOCK_MONOTONIC);
+    s.unsigned_abs().wrapping_mul(1_000_000_000).wrapping_add(n.unsigned_abs())
+}
+
+/// Wall clock, milliseconds since 1970.
+#[must_use]
+pub fn wall_ms() -> i64 {
+    let (s, n) = clock(libc::CLOCK_REALTIME);
+    s.wrapping_mul(1000).wrapping_add(n / 1_000_000)
+}
+
+/// Microseconds since the machine booted, time asleep included.
+#[must_use]
+pub fn boot_us() -> i64 {
+    let (s, n) = clock(libc::CLOCK_BOOTTIME);
+    s.wrapping_mul(1_000_000).wrapping_add(n / 1000)
+}
+
+/// The monotonic instant `ms` milliseconds after `now`; `NEVER` when `ms <= 0`.
+#[must_use]
+pub fn deadline(ms: i64) -> u64 {
+    if ms <= 0 { NEVER } else { after(monotonic(), ms) }
+}
+
+/// `from` plus `ms` milliseconds, saturating just below `NEVER`.
+#[must_use]
+pub fn after(from: u64, ms: i64) -> u64 {
+    from.saturating_add(ms.max(0).unsigned_abs().saturating_mul(1_000_000)).min(NEVER - 1)
+}
+
+/// A deadline that is never reached.
+pub const NEVER: u64 = u64::MAX;
+
+/// Writes all of `bytes` to `fd`, waiting where the descriptor is non-blocking. Gives the error number on failure.
+pub fn write_all(fd: i32, mut bytes: &[u8]) -> Result<(), i32> {
+    while !bytes.is_empty() {
+        // SAFETY: the slice is readable for its length.
+        let n = unsafe { libc::write(fd, bytes.as_ptr().cast(), bytes.len()) };
+        if n >= 0 {
+            bytes = bytes.get(n.unsigned_abs()..).unwrap_or(&[]);
+            continue;
+        }
+        match errno() {
+            libc::EINTR => {}
+            libc::EAGAIN => {
+                let _ = poll(fd, libc::POLLOUT, -1);
+            }
+            e => return Err(e),
+        }
+    }
+    Ok(())
+}
+
+/// Whether `fd` is ready for `events` (or failed) within `ms` milliseconds.
+#[must_use]
+pub fn poll(fd: i32, events: i16, ms: i32) -> bool {
+    let mut p = libc::pollfd { fd, events, revents: 0 };
+    // SAFETY: one valid entry.
+    unsafe { libc::poll(&raw mut p, 1, ms) > 0 }
+}
+
+/// Closes a descriptor; errors are ignored, the descriptor is gone either way.
+pub fn close(fd: i32) {
+    // SAFETY: the caller owns the descriptor.
+    let _ = unsafe { libc::close(fd) };
+}
+
+/// Writes one stderr line in one piece; failures are ignored.
+pub fn stderr_line(line: &str) {
+    let mut s = String::with_capacity(line.len() + 1);
+    s.push_str(line);
+    s.push('\n');
+    let _ = write_all(2, s.as_bytes());
+}
+
+/// Raises the soft limit on open files to the hard limit and ignores `SIGPIPE`.
+pub fn prepare_process() {
+    // SAFETY: plain system calls with valid arguments.
+    unsafe {
+        let _ = libc::signal(libc::SIGPIPE, libc::SIG_IGN);
+        let mut lim = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+        if libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut lim) == 0 && lim.rlim_cur < lim.rlim_max {
+            lim.rlim_cur = lim.rlim_max;
+            let _ = libc::setrlimit(libc::RLIMIT_NOFILE, &raw const lim);
+        }
+    }
+}

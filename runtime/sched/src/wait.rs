@@ -1,0 +1,50 @@
+//! Waits that are no I/O: sleeping, work on the helper threads, work that needs a deep stack.
+
+use crate::fiber::{self, Outcome, Wait};
+use crate::shard::park;
+use crate::sys;
+use values::ctx::Ctx;
+
+/// Parks for `ms` milliseconds; returns at once when `ms <= 0`, early at a stop.
+pub fn sleep(ctx: &mut Ctx, ms: i64) {
+    if ms <= 0 {
+        return;
+    }
+    let f = fiber::of(ctx);
+    let _ = f.shard().begin_wait(f);
+    let _ = park(ctx, Wait::Sleep, sys::deadline(ms));
+}
+
+/// Runs `job` on a helper thread while the fiber is parked. `None`: a trap or an unwind is pending. The job owns what
+/// it touches: the fiber may be gone before it ends.
+pub fn blocking<T: Send + 'static>(ctx: &mut Ctx, wait: Wait, job: impl FnOnce() -> T + Send + 'static) -> Option<T> {
+    let f = fiber::of(ctx);
+    let s = f.shard();
+    if s.ending {
+        let _ = park(ctx, wait, sys::NEVER);
+        return None;
+    }
+    let token = s.begin_wait(f);
+    if !s.pool.submit(token, Box::new(move || Box::new(job()))) {
+        ctx.raise(abi::trap::IO, &sys::text(libc::EAGAIN));
+        return None;
+    }
+    s.pool_busy += 1;
+    if park(ctx, wait, sys::NEVER) != Outcome::Ready {
+        return None;
+    }
+    match fiber::of(ctx).pool_result.take().map(|r| r.downcast::<T>()) {
+        Some(Ok(value)) => Some(*value),
+        _ => {
+            ctx.raise(abi::trap::EXPLICIT, "internal error in a helper thread");
+            None
+        }
+    }
+}
+
+/// Runs `f` on the shard's own deep stack, for library code that would need more than a fiber's reserve.
+pub fn on_shard_stack<R>(ctx: &Ctx, f: impl FnOnce() -> R + Send) -> R {
+    let fiber = fiber::of(ctx);
+    // SAFETY: the fiber is the running one, so its yielder is live.
+    unsafe { (*fiber.yielder).on_parent_stack(f) }
+}

@@ -1,0 +1,170 @@
+//! Programs for the scheduler written by hand: what generated code would be, as `extern "C"` functions.
+#![allow(dead_code, reason = "each test binary uses a part")]
+
+use abi::desc::{ClassDesc, ClassKind, FIXED_TYPES, FieldDesc, Reply, Shapes, TYPE_INT, TYPE_TEXT, TypeDesc};
+use sched::actor::{self, Actor, Answer};
+use sched::config::{self, Config};
+use sched::shard::{self, Shard};
+use std::sync::Mutex;
+use values::ctx::{Ctx, Image, MainFn, ReceiveFn};
+use values::object::{self, Obj};
+
+/// Class indexes of the test image.
+pub const MSG: u32 = 0;
+pub const STATE: u32 = 1;
+/// Actor classes follow, in the order of `receives`; their states have the layout of `STATE`.
+pub const FIRST_ACTOR: u32 = 2;
+
+fn class(name: &str, reply: Option<Reply>) -> ClassDesc {
+    let field = |name: &str, ty, offset| FieldDesc { name: name.into(), ty, offset, default: None };
+    ClassDesc {
+        name: name.into(),
+        kind: ClassKind::Class,
+        size: 40,
+        fields: vec![
+            field("n", TYPE_INT, 8),
+            field("text", TYPE_TEXT, 16),
+            field("a", 6, 24),
+            field("m", TYPE_INT, 32),
+        ],
+        reply,
+    }
+}
+
+/// An image with this `main` and one actor class per `receive`, each of which replies one word.
+pub fn image(main: MainFn, receives: &[ReceiveFn]) -> &'static Image {
+    let mut types = FIXED_TYPES.to_vec();
+    types.push(TypeDesc::Actor);
+    let mut classes = vec![class("Msg", None), class("State", None)];
+    let mut entries = vec![None, None];
+    for (i, r) in receives.iter().enumerate() {
+        classes.push(class(&format!("Actor{i}"), Some(Reply::One)));
+        entries.push(Some(*r));
+    }
+    Box::leak(Box::new(Image {
+        shapes: Shapes { types, classes, unions: Vec::new() },
+        funcs: Vec::new(),
+        receives: entries,
+        main: Some(main),
+        sites: Vec::new(),
+        args: Vec::new(),
+    }))
+}
+
+pub fn config() -> Config {
+    let mut c = config::read("test", |_| None).config;
+    c.mailbox = 8;
+    c
+}
+
+/// What a run left behind.
+pub struct Left {
+    pub status: i32,
+    pub objects_live: i64,
+    pub stats: sched::stats::Stats,
+}
+
+pub fn run(config: Config, main: MainFn, receives: &[ReceiveFn]) -> Left {
+    let mut s = Shard::new(config, image(main, receives)).unwrap();
+    let status = shard::run(&raw mut *s);
+    Left { status, objects_live: s.heap.objects_live, stats: std::mem::take(&mut s.stats) }
+}
+
+/// Lines that the functions of one test note, in order.
+pub struct Log(Mutex<Vec<String>>);
+
+impl Log {
+    pub const fn new() -> Log {
+        Log(Mutex::new(Vec::new()))
+    }
+
+    pub fn put(&self, line: impl Into<String>) {
+        self.0.lock().unwrap().push(line.into());
+    }
+
+    pub fn take(&self) -> Vec<String> {
+        std::mem::take(&mut self.0.lock().unwrap())
+    }
+}
+
+pub fn ctx<'a>(c: *mut Ctx) -> &'a mut Ctx {
+    unsafe { &mut *c }
+}
+
+fn field(o: *mut Obj, i: usize) -> *mut u64 {
+    unsafe { o.cast::<u64>().add(1 + i) }
+}
+
+/// The Int of a message or state.
+pub fn n(o: *mut Obj) -> i64 {
+    unsafe { field(o, 0).read() as i64 }
+}
+
+pub fn set_n(o: *mut Obj, n: i64) {
+    unsafe { field(o, 0).write(n as u64) };
+}
+
+pub fn addr(o: *mut Obj) -> *mut Actor {
+    unsafe { field(o, 2).read() as *mut Actor }
+}
+
+/// A new object of a class with its Int and a text of its own.
+pub fn obj(c: &mut Ctx, class: u32, n: i64) -> *mut Obj {
+    let o = object::new(c, class);
+    let t = values::text::new(c, b"a text of some length, on the heap");
+    unsafe {
+        field(o, 0).write(n as u64);
+        field(o, 1).write(t as u64);
+    }
+    o
+}
+
+/// The same holding an address too (counted).
+pub fn obj_with(c: &mut Ctx, class: u32, n: i64, a: *mut Actor) -> *mut Obj {
+    let o = obj(c, class, n);
+    actor::retain(a);
+    unsafe { field(o, 2).write(a as u64) };
+    o
+}
+
+pub fn spawn(c: &mut Ctx, i: u32) -> *mut Actor {
+    let state = obj(c, FIRST_ACTOR + i, 0);
+    actor::spawn(c, FIRST_ACTOR + i, state)
+}
+
+pub fn send(c: &mut Ctx, a: *mut Actor, n: i64) {
+    let m = obj(c, MSG, n);
+    actor::send(c, a, m);
+}
+
+/// Reply, or `None` when the deadline passed or a trap is pending.
+pub fn call(c: &mut Ctx, a: *mut Actor, n: i64, ms: i64) -> Option<i64> {
+    let m = obj(c, MSG, n);
+    match actor::call(c, a, m, ms) {
+        Answer::One(w) | Answer::Pair(1, w) => Some(w as i64),
+        _ => None,
+    }
+}
+
+/// A loop of `k` back-edges, as generated code has it. False: it must unwind.
+pub fn spin(c: &mut Ctx, k: i64) -> bool {
+    for _ in 0..k {
+        c.budget -= 1;
+        if c.budget < 0 {
+            shard::yield_now(c);
+            if c.trap != 0 {
+                return false;
+            }
+        }
+    }
+    true
+}
+
+/// Code and text of the pending trap, which is dropped, as a `catch` does.
+pub fn catch(c: &mut Ctx) -> String {
+    let text = String::from_utf8_lossy(unsafe { values::text::bytes(c.trap_msg) }).into_owned();
+    let code = std::mem::replace(&mut c.trap, 0);
+    let msg = std::mem::replace(&mut c.trap_msg, std::ptr::null_mut());
+    unsafe { object::release(c, msg) };
+    format!("{code}: {text}")
+}

@@ -1,0 +1,387 @@
+//! Values from JSON text (language specification 10.2): one pass over the text, straight into objects.
+
+use crate::ctx::Ctx;
+use crate::object::{self, Obj, Plans};
+use crate::text::{self, Builder};
+use crate::{map, multi};
+use abi::desc::{ClassIdx, Default as FieldDefault, FieldDesc, Shapes, TypeDesc, TypeIdx};
+use abi::layout::{KIND_BYTES, KIND_TEXT};
+use codec::json::{DEPTH, Quoted, Reader};
+
+/// One or two words of an owned value.
+type Words = [u64; 2];
+
+/// The value of type `ty` that `document` (null allowed) stands for; null when it does not have that shape, and with
+/// trap 4 when memory is short.
+///
+/// # Safety
+/// `document` is null or a live Text of this shard; `ty` is a type of one word.
+pub unsafe fn decode(ctx: &mut Ctx, ty: TypeIdx, document: *mut Obj) -> *mut Obj {
+    if document.is_null() {
+        return std::ptr::null_mut();
+    }
+    let (shapes, plans) = (object::shapes(ctx), object::plans(ctx));
+    // SAFETY: the caller keeps the text for the duration of the call.
+    let reader = Reader::new(unsafe { text::bytes(document) });
+    let mut decoder = Decoder { ctx, shapes, plans, reader, present: Vec::new() };
+    let Some([word, _]) = decoder.value(ty) else { return std::ptr::null_mut() };
+    if decoder.reader.at_end() {
+        return word as *mut Obj;
+    }
+    decoder.drop_value(ty, word);
+    std::ptr::null_mut()
+}
+
+struct Decoder<'a, 'c> {
+    ctx: &'c mut Ctx,
+    shapes: &'a Shapes,
+    plans: &'a Plans,
+    reader: Reader<'a>,
+    /// Per field of the objects being read, outermost first: whether it has a value.
+    present: Vec<bool>,
+}
+
+/// Null is a failure.
+fn pointer(obj: *mut Obj) -> Option<Words> {
+    if obj.is_null() { None } else { Some([obj as u64, 0]) }
+}
+
+const fn scalar(word: u64) -> Option<Words> {
+    Some([word, 0])
+}
+
+impl<'a> Decoder<'a, '_> {
+    fn drop_value(&mut self, ty: TypeIdx, word: u64) {
+        // SAFETY: callers pass a value they own and forget.
+        unsafe { object::release_slot(self.ctx, self.plans.slot(ty), word) };
+    }
+
+    /// The next value of the document; recursion ends at `DEPTH` levels, counted by the reader.
+    fn value(&mut self, ty: TypeIdx) -> Option<Words> {
+        match self.shapes.ty(ty) {
+            TypeDesc::Nullable(inner) => {
+                // `null` for a nullable `json.Value` is nil.
+                if self.reader.peek() == Some(b'n') {
+                    return self.reader.literal(b"null").then_some([0, 0]);
+                }
+                let [word, _] = self.value(inner)?;
+                Some(if self.plans.words(ty) == 2 { [1, word] } else { [word, 0] })
+            }
+            TypeDesc::Int | TypeDesc::Row(_) => match self.reader.peek()? {
+                b't' => self.reader.literal(b"true").then_some([1, 0]),
+                b'f' => self.reader.literal(b"false").then_some([0, 0]),
+                _ => scalar(self.reader.number()?.integer()? as u64),
+            },
+            TypeDesc::Bool => match self.reader.peek()? {
+                b't' => self.reader.literal(b"true").then_some([1, 0]),
+                b'f' => self.reader.literal(b"false").then_some([0, 0]),
+                _ => match self.reader.number()?.integer()? {
+                    n @ (0 | 1) => scalar(n as u64),
+                    _ => None,
+                },
+            },
+            TypeDesc::Float => scalar(self.reader.number()?.float()?.to_bits()),
+            TypeDesc::Ordinal(union) => {
+                let n = usize::try_from(self.reader.number()?.integer()?).ok()?;
+                let variants = self.shapes.unions.get(union as usize)?.variants.len();
+                if n < variants { scalar(n as u64) } else { None }
+            }
+            TypeDesc::Text => {
+                let quoted = self.reader.string()?;
+                pointer(self.text(quoted))
+            }
+            TypeDesc::Bytes => {
+                let quoted = self.reader.string()?;
+                self.bytes(quoted)
+            }
+            TypeDesc::Json => {
+                let raw = self.reader.skip()?;
+                pointer(text::new(self.ctx, raw))
+            }
+            TypeDesc::Multi(element) => self.multi(ty, element),
+            TypeDesc::Map(key, value) => self.map(ty, key, value),
+            TypeDesc::Object(class) => self.object(class),
+            TypeDesc::Union(_) | TypeDesc::Interface | TypeDesc::Actor => None,
+        }
+    }
+
+    fn text(&mut self, quoted: Quoted<'_>) -> *mut Obj {
+        if !quoted.escaped {
+            return text::new(self.ctx, quoted.raw);
+        }
+        let mut out = Builder::new(self.ctx, KIND_TEXT, quoted.raw.len());
+        quoted.unescape(&mut out);
+        out.finish()
+    }
+
+    fn bytes(&mut self, quoted: Quoted<'_>) -> Option<Words> {
+        let mut plain = Vec::new();
+        let coded = if quoted.escaped {
+            plain.try_reserve_exact(quoted.raw.len()).ok()?;
+            quoted.unescape(&mut plain);
+            plain.as_slice()
+        } else {
+            quoted.raw
+        };
+        pointer(base64(self.ctx, coded))
+    }
+
+    fn multi(&mut self, ty: TypeIdx, element: TypeIdx) -> Option<Words> {
+        let mut more = self.reader.array()?;
+        let obj = multi::new(self.ctx, element, 0);
+        if obj.is_null() {
+            return None;
+        }
+        while more {
+            let next = self.value(element).and_then(|[first, second]| {
+                // SAFETY: the multi is owned here; the element is consumed.
+                let pushed = unsafe { multi::push(self.ctx, obj, first, second) };
+                if pushed { self.reader.next_element() } else { None }
+            });
+            let Some(next) = next else {
+                self.drop_value(ty, obj as u64);
+                return None;
+            };
+            more = next;
+        }
+        pointer(obj)
+    }
+
+    fn map(&mut self, ty: TypeIdx, key: TypeIdx, value: TypeIdx) -> Option<Words> {
+        if !matches!(self.shapes.ty(key), TypeDesc::Text | TypeDesc::Json) {
+            return None;
+        }
+        let mut next = self.reader.object()?;
+        let obj = map::new(self.ctx, key, value);
+        if obj.is_null() {
+            return None;
+        }
+        while let Some(quoted) = next {
+            let Some(after) = self.map_entry(obj, quoted, value) else {
+                self.drop_value(ty, obj as u64);
+                return None;
+            };
+            next = after;
+        }
+        pointer(obj)
+    }
+
+    /// Reads the value of one key into the map; the next key.
+    fn map_entry(&mut self, obj: *mut Obj, quoted: Quoted<'a>, value: TypeIdx) -> Option<Option<Quoted<'a>>> {
+        let key = self.text(quoted);
+        if key.is_null() {
+            return None;
+        }
+        let words = self.value(value);
+        // SAFETY: the map, the key and the value are owned here. A place that was there already holds a value of the
+        // type, a new one zeros; the map takes its own reference to the key.
+        unsafe {
+            let place = if words.is_some() { map::slot(self.ctx, obj, key as u64) } else { std::ptr::null_mut() };
+            object::release(self.ctx, key);
+            let [first, second] = words?;
+            if place.is_null() {
+                self.drop_value(value, first);
+                return None;
+            }
+            let old = place.replace(first);
+            if self.plans.words(value) == 2 {
+                *place.add(1) = second;
+            }
+            self.drop_value(value, old);
+        }
+        self.reader.next_key()
+    }
+
+    fn object(&mut self, class: ClassIdx) -> Option<Words> {
+        let shapes = self.shapes;
+        let fields = &shapes.classes.get(class as usize)?.fields;
+        let first = self.reader.object()?;
+        let obj = object::new(self.ctx, class);
+        if obj.is_null() {
+            return None;
+        }
+        let base = self.present.len();
+        let complete = self.fields(obj, fields, base, first).is_some();
+        self.present.truncate(base);
+        if complete {
+            return pointer(obj);
+        }
+        // SAFETY: the object is owned here; fields that were not reached are zero.
+        unsafe { object::release(self.ctx, obj) };
+        None
+    }
+
+    fn fields(&mut self, obj: *mut Obj, fields: &'a [FieldDesc], base: usize, first: Option<Quoted<'a>>) -> Option<()> {
+        self.present.try_reserve(fields.len()).ok()?;
+        self.present.resize(base + fields.len(), false);
+        let mut next = first;
+        // Documents mostly have their keys in the order of the fields.
+        let mut guess = 0;
+        while let Some(quoted) = next {
+            match self.field_index(fields, guess, quoted) {
+                None => {
+                    let _ = self.reader.skip()?;
+                }
+                Some((i, field)) => {
+                    guess = i + 1;
+                    let words = if self.is_absent(field.ty) { None } else { Some(self.value(field.ty)?) };
+                    self.put(obj, field, words.unwrap_or([0, 0]));
+                    if let Some(present) = self.present.get_mut(base + i) {
+                        *present = words.is_some();
+                    }
+                }
+            }
+            next = self.reader.next_key()?;
+        }
+        for (i, field) in fields.iter().enumerate() {
+            if self.present.get(base + i) == Some(&false) {
+                let words = self.absent(field, 0)?;
+                self.put(obj, field, words);
+            }
+        }
+        Some(())
+    }
+
+    fn field_index(&self, fields: &'a [FieldDesc], guess: usize, quoted: Quoted<'_>) -> Option<(usize, &'a FieldDesc)> {
+        let mut plain = Vec::new();
+        let name = if quoted.escaped {
+            quoted.unescape(&mut plain);
+            plain.as_slice()
+        } else {
+            quoted.raw
+        };
+        if let Some(field) = fields.get(guess)
+            && field.name.as_bytes() == name
+        {
+            return Some((guess, field));
+        }
+        fields.iter().enumerate().find(|(_, f)| f.name.as_bytes() == name)
+    }
+
+    /// Steps over `null` where it means that the field is absent.
+    fn is_absent(&mut self, ty: TypeIdx) -> bool {
+        self.reader.peek() == Some(b'n')
+            && !matches!(self.shapes.ty(ty), TypeDesc::Nullable(_) | TypeDesc::Json)
+            && self.reader.literal(b"null")
+    }
+
+    /// Stores an owned value in a field and gives up the one that was there.
+    fn put(&mut self, obj: *mut Obj, field: &FieldDesc, [first, second]: Words) {
+        // SAFETY: the object is owned here and of the class that the field belongs to; the field holds a value of its
+        // type or zeros.
+        unsafe {
+            let at = obj.cast::<u8>().add(field.offset as usize).cast::<u64>();
+            let old = at.replace(first);
+            if self.plans.words(field.ty) == 2 {
+                *at.add(1) = second;
+            }
+            self.drop_value(field.ty, old);
+        }
+    }
+
+    // -- absent keys ---------------------------------------------------------------------------------------------
+
+    /// What an absent key stands for; `None`: the decode fails.
+    fn absent(&mut self, field: &FieldDesc, depth: u32) -> Option<Words> {
+        match &field.default {
+            Some(default) => self.default(field.ty, default, depth),
+            None => self.zero(field.ty),
+        }
+    }
+
+    fn zero(&mut self, ty: TypeIdx) -> Option<Words> {
+        match self.shapes.ty(ty) {
+            TypeDesc::Nullable(_)
+            | TypeDesc::Int
+            | TypeDesc::Bool
+            | TypeDesc::Float
+            | TypeDesc::Ordinal(_)
+            | TypeDesc::Row(_) => Some([0, 0]),
+            TypeDesc::Text => pointer(text::empty()),
+            TypeDesc::Bytes => pointer(text::empty_bytes()),
+            TypeDesc::Json => pointer(text::null()),
+            TypeDesc::Multi(element) => pointer(multi::new(self.ctx, element, 0)),
+            TypeDesc::Map(key, value) => pointer(map::new(self.ctx, key, value)),
+            TypeDesc::Object(_) | TypeDesc::Union(_) | TypeDesc::Interface | TypeDesc::Actor => None,
+        }
+    }
+
+    /// A declared default as an owned value of type `ty`.
+    fn default(&mut self, ty: TypeIdx, default: &FieldDefault, depth: u32) -> Option<Words> {
+        if let TypeDesc::Nullable(inner) = self.shapes.ty(ty) {
+            if *default == FieldDefault::Nil {
+                return Some([0, 0]);
+            }
+            let [word, _] = self.default(inner, default, depth)?;
+            return Some(if self.plans.words(ty) == 2 { [1, word] } else { [word, 0] });
+        }
+        match default {
+            FieldDefault::Nil => self.zero(ty),
+            FieldDefault::Now => {
+                let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+                scalar(since.map_or(0, |d| d.as_millis() as u64))
+            }
+            FieldDefault::Int(n) => scalar(*n as u64),
+            FieldDefault::Float(f) => scalar(f.to_bits()),
+            FieldDefault::Bool(b) => scalar(u64::from(*b)),
+            FieldDefault::Text(t) if self.shapes.ty(ty) == TypeDesc::Bytes => pointer(text::new_bytes(self.ctx, t)),
+            FieldDefault::Text(t) => pointer(text::new(self.ctx, t)),
+            FieldDefault::EmptyMulti | FieldDefault::EmptyMap => self.zero(ty),
+            FieldDefault::List(items) => {
+                let TypeDesc::Multi(element) = self.shapes.ty(ty) else { return None };
+                let obj = multi::new(self.ctx, element, items.len() as i64);
+                if obj.is_null() {
+                    return None;
+                }
+                for item in items {
+                    let pushed = self.default(element, item, depth).is_some_and(|[first, second]| {
+                        // SAFETY: the multi is owned here; the element is consumed.
+                        unsafe { multi::push(self.ctx, obj, first, second) }
+                    });
+                    if !pushed {
+                        self.drop_value(ty, obj as u64);
+                        return None;
+                    }
+                }
+                pointer(obj)
+            }
+            FieldDefault::New(class) => self.fresh(*class, depth),
+        }
+    }
+
+    /// An object all of whose fields take their defaults. Defaults that contain themselves fail.
+    fn fresh(&mut self, class: ClassIdx, depth: u32) -> Option<Words> {
+        let shapes = self.shapes;
+        let desc = shapes.classes.get(class as usize).filter(|_| depth < DEPTH)?;
+        let obj = object::new(self.ctx, class);
+        if obj.is_null() {
+            return None;
+        }
+        for field in &desc.fields {
+            let Some(words) = self.absent(field, depth + 1) else {
+                // SAFETY: the object is owned here; fields that were not reached are zero.
+                unsafe { object::release(self.ctx, obj) };
+                return None;
+            };
+            self.put(obj, field, words);
+        }
+        pointer(obj)
+    }
+}
+
+/// The bytes that a base64 text stands for, as new Bytes; null when it is not strict base64, and with trap 4 when
+/// memory is short.
+pub fn base64(ctx: &mut Ctx, coded: &[u8]) -> *mut Obj {
+    let Some(len) = codec::base64::decoded_len(coded) else { return std::ptr::null_mut() };
+    if len == 0 && !coded.is_empty() {
+        return std::ptr::null_mut();
+    }
+    let mut valid = true;
+    let obj = text::new_with(ctx, KIND_BYTES, len, |room| valid = codec::base64::decode(coded, room));
+    if valid {
+        return obj;
+    }
+    // SAFETY: just made; nothing else knows it.
+    unsafe { object::release(ctx, obj) };
+    std::ptr::null_mut()
+}
