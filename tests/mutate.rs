@@ -1,15 +1,20 @@
 //! Mutated corpus files: whatever the text, `woc check` ends with status 0, 1 or 2 in time (language specification 16,
-//! entry 85). Deterministic; `FUZZ_CASES` sets how many, `FUZZ_SEED` where to start.
+//! entry 85), and what passes the checker runs without crashing the process. Deterministic; `FUZZ_CASES` sets how many,
+//! `FUZZ_SEED` where to start.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use corpus::{command, finish, root};
+use corpus::{Finished, command, finish, root};
 
 const CASES: u64 = 150;
 const LIMIT: Duration = Duration::from_secs(10);
+/// A mutated program may loop for ever, so its time is short and no fault.
+const RUN_LIMIT: Duration = Duration::from_millis(1500);
+/// Status of an internal failure of `woc`.
+const INTERNAL: i32 = 70;
 /// Pieces that steer mutations towards the grammar's corners.
 const PIECES: &[&[u8]] = &[
     b"{",
@@ -136,14 +141,24 @@ fn mutated_programs_end_with_a_status() {
         fs::write(&path, &source).expect("written");
         let mut command = command(dir.path()).unwrap_or_else(|e| panic!("{e}"));
         let out = finish(command.arg("check").arg(&path), LIMIT).expect("woc runs");
-        let good = matches!(out.status, Some(0..=2));
-        assert!(
-            good,
-            "seed {seed}: status {:?}, timed out: {}\n{}\n--- source\n{}",
-            out.status,
-            out.timed_out,
-            out.stderr_text(),
-            String::from_utf8_lossy(&source)
-        );
+        let fault = |stage: &str, out: &Finished| {
+            format!(
+                "seed {seed}: woc {stage}: status {:?}, timed out: {}\n{}\n--- source\n{}",
+                out.status,
+                out.timed_out,
+                out.stderr_text(),
+                String::from_utf8_lossy(&source)
+            )
+        };
+        assert!(matches!(out.status, Some(0..=2)), "{}", fault("check", &out));
+        if out.status != Some(0) {
+            continue;
+        }
+        let mut command = corpus::command(dir.path()).unwrap_or_else(|e| panic!("{e}"));
+        let _ = command.env("WO_EPHEMERAL", "1").env("WO_HEAP_MB", "512");
+        let out = finish(command.arg("run").arg(&path), RUN_LIMIT).expect("woc runs");
+        let crashed = (out.status.is_none() && !out.timed_out) || out.status == Some(INTERNAL);
+        let internal = out.stderr_text().contains("internal error at");
+        assert!(!crashed && !internal, "{}", fault("run", &out));
     }
 }

@@ -45,22 +45,28 @@ impl<'a> Excerpts<'a> {
         };
         let config = Config::new().with_color(color).with_index_type(IndexType::Byte);
         let mut report = Report::build(kind, primary.clone()).with_config(config);
-        report.add_label(Label::new(primary).with_message(one_line(&d.label)).with_color(hue));
+        let mut labels = vec![(primary.clone(), Label::new(primary).with_message(one_line(&d.label)).with_color(hue))];
         let (here, _) = self.places.line_col(d.span.file, d.span.start);
         let mut told = Vec::new();
         for l in &d.related {
             let (there, _) = self.places.line_col(l.span.file, l.span.start);
             let near = l.span.file != d.span.file || here.abs_diff(there) <= DISTANCE_MAX;
             match self.shown(l.span).filter(|_| near) {
-                Some(span) => {
-                    report.add_label(Label::new(span).with_message(one_line(&l.text)).with_color(Color::Blue))
+                Some(place) => {
+                    let label = Label::new(place.clone()).with_message(one_line(&l.text)).with_color(Color::Blue);
+                    labels.push((place, label));
                 }
                 None => told.push(self.label_in_words(l.span, &l.text)),
             }
         }
-        report.add_notes_all(told.iter().map(String::as_str).chain(d.notes.iter().map(String::as_str)));
+        // ariadne shows a file once only if its labels come in the order of their lines.
+        labels.sort_by_key(|((file, range), _)| (*file != d.span.file, *file, range.end));
+        report.add_labels(labels.into_iter().map(|(_, label)| label));
+        for note in told.into_iter().chain(d.notes.iter().map(|n| lines(n))) {
+            report.add_note(note);
+        }
         if let Some(help) = &d.help {
-            report.set_help(help);
+            report.set_help(lines(help));
         }
         let mut text = Vec::new();
         if report.finish().write(&mut *self, &mut text).is_err() {
@@ -95,10 +101,10 @@ impl<'a> Excerpts<'a> {
             let _ = writeln!(out, "  {}", self.label_in_words(l.span, &l.text));
         }
         for note in &d.notes {
-            let _ = writeln!(out, "  note: {note}");
+            let _ = writeln!(out, "  note: {}", lines(note));
         }
         if let Some(help) = &d.help {
-            let _ = writeln!(out, "  help: {help}");
+            let _ = writeln!(out, "  help: {}", lines(help));
         }
     }
 
@@ -141,16 +147,9 @@ impl Cache<FileId> for &mut Excerpts<'_> {
     }
 }
 
-trait AddNotes<'a> {
-    fn add_notes_all(&mut self, notes: impl Iterator<Item = &'a str>);
-}
-
-impl<'a> AddNotes<'a> for ariadne::ReportBuilder<'_, Place> {
-    fn add_notes_all(&mut self, notes: impl Iterator<Item = &'a str>) {
-        for note in notes {
-            self.add_note(note);
-        }
-    }
+/// Text of several lines for a terminal.
+fn lines(text: &str) -> String {
+    text.split('\n').map(one_line).collect::<Vec<_>>().join("\n")
 }
 
 /// The line that holds `offset`, without its line feed; none if it is too long to be shown.

@@ -223,6 +223,26 @@ mod tests {
     }
 
     #[test]
+    fn labels_of_one_file_share_an_excerpt() {
+        for related in [at(3, 4), at(24, 24)] {
+            let mut d = vec![Diagnostic::error(301, at(9, 10), "t").label("primary").related(related, "other")];
+            let text = render(&mut d, &file(TEXT), Format::Human, false);
+            assert_eq!(text.matches(" dir/a.wo:").count(), 1, "{text}");
+        }
+    }
+
+    #[test]
+    fn control_characters_stay_out_of_the_terminal() {
+        let mut d = vec![sample().note("a\u{1b}b").help("c\rd")];
+        d.extend([Diagnostic::error(1, at(1, 2), "x\u{7}y\nz").label("l\0").related(at(2, 3), "r\u{9b}")]);
+        for format in [Format::Human, Format::Short, Format::Json] {
+            let text = render(&mut d, &file(TEXT), format, false);
+            assert!(!text.contains(|c: char| c.is_control() && c != '\n' && c != '\u{9b}'), "{text:?}");
+            assert!(format == Format::Json || !text.contains('\u{9b}'));
+        }
+    }
+
+    #[test]
     fn colour_only_on_request() {
         let mut d = vec![sample()];
         assert!(render(&mut d, &file(TEXT), Format::Human, true).contains('\u{1b}'));

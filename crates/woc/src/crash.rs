@@ -63,3 +63,14 @@ pub fn platform() -> String {
     };
     format!("{}/{arch}", std::env::consts::OS)
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::panic, reason = "tests")]
+
+    #[test]
+    fn a_panic_is_an_internal_failure() {
+        assert_eq!(super::guarded(|| 3), 3);
+        assert_eq!(super::guarded(|| panic!("on purpose")), super::INTERNAL);
+    }
+}
