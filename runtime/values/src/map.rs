@@ -531,17 +531,37 @@ pub unsafe fn entry(ctx: &mut Ctx, obj: *mut Obj, i: i64) -> *mut u64 {
     }
 }
 
+/// The words of the first live entry at or behind `position` (0 at the start), which then moves behind it.
+///
+/// # Safety
+/// `obj` is null or a live map that has not changed since `position` was 0.
+#[inline]
+pub unsafe fn next_entry(obj: *mut Obj, position: &mut u32) -> Option<*mut u64> {
+    if obj.is_null() {
+        return None;
+    }
+    // SAFETY: the caller's promise.
+    let m = unsafe { &*obj.cast::<Map>() };
+    let mut i = (*position).max(m.head);
+    while i < m.used && m.is_dead(i) {
+        i += 1;
+    }
+    if i >= m.used {
+        return None;
+    }
+    *position = i + 1;
+    // SAFETY: a position in use.
+    Some(unsafe { m.entry(i) })
+}
+
 /// The live entries in order, as pointers to their words.
 ///
 /// # Safety
 /// `obj` is null or a live map that is not changed while the iterator is in use.
-pub unsafe fn entries<'a>(obj: *mut Obj) -> impl Iterator<Item = *mut u64> + 'a {
+pub unsafe fn entries(obj: *mut Obj) -> impl Iterator<Item = *mut u64> {
+    let mut position = 0;
     // SAFETY: the caller's promise.
-    let m: Option<&'a Map> = if obj.is_null() { None } else { Some(unsafe { &*obj.cast::<Map>() }) };
-    m.into_iter().flat_map(|m| {
-        // SAFETY: positions in use.
-        (m.head..m.used).filter(|&i| !m.is_dead(i)).map(|i| unsafe { m.entry(i) })
-    })
+    std::iter::from_fn(move || unsafe { next_entry(obj, &mut position) })
 }
 
 /// Takes the last live entry out of a dead map; its words stay readable until the next call. Used by release.
