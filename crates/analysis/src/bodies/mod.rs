@@ -131,6 +131,8 @@ struct Cx<'e, 'a> {
     nil_log: Vec<LocalId>,
     /// Locals that a loop (by the address of its body) makes `T~` at its head; survives repeated walks.
     demoted: FxHashMap<usize, Vec<LocalId>>,
+    /// Repeated walks of loops at depth in this body.
+    deep_walks: u32,
     /// Classes that structure makes traced; computed at the first `spawn`.
     traced: Option<Vec<bool>>,
     /// Spelling suggestions looked for so far.
@@ -161,6 +163,7 @@ impl<'e, 'a> Cx<'e, 'a> {
             returns: false,
             nil_log: Vec::new(),
             demoted: FxHashMap::default(),
+            deep_walks: 0,
             traced: None,
             suggestions: Cell::new(0),
         }
@@ -186,6 +189,7 @@ impl<'e, 'a> Cx<'e, 'a> {
         self.returns = false;
         self.nil_log.clear();
         self.demoted.clear();
+        self.deep_walks = 0;
         self.has_extensions = self.env.file(file).uses.iter().any(|u| u.extensions);
         for at in 0..self.locals.len() {
             if let Some(name) = self.locals.get(at).map(|l| l.name.clone()) {

@@ -322,9 +322,14 @@ impl<'e, 'a> Cx<'e, 'a> {
 
     /// Walks a loop: `walk` checks condition and body from the state at the loop's head. A local that is narrowed
     /// there but may become nil in the body is `T~` at the head (6.3); finding one means to walk again. The demotions
-    /// stay known, so that nested loops are not walked more often than there are demotions around them.
+    /// stay known, so that nested loops are not walked more often than there are demotions around them. Programs made to
+    /// need many walks get all narrowed locals as `T~` instead: sound, at the price of warnings.
     fn looped<R>(&mut self, body: &'a ast::Block, walk: impl Fn(&mut Cx<'e, 'a>) -> R) -> (R, Flow, Loop) {
+        const WALKS_OF_A_LOOP: u32 = 8;
+        const WALKS_OF_DEEP_LOOPS: u32 = 64;
+        const DEEP: usize = 3;
         let key = std::ptr::from_ref(body) as usize;
+        let mut walks = 0;
         loop {
             let before = self.flow.clone();
             let (reports, first_inner) = (self.diags.len(), self.next_local());
@@ -336,19 +341,24 @@ impl<'e, 'a> Cx<'e, 'a> {
                     }
                 }
             }
+            if walks > WALKS_OF_A_LOOP || (self.loops.len() >= DEEP && self.deep_walks > WALKS_OF_DEEP_LOOPS) {
+                self.flow.demote_all();
+            }
             let head = self.flow.clone();
             self.loops.push(Loop { first_inner, breaks: Flow::default(), continues: Flow::default() });
             let result = walk(self);
             let frame =
                 self.loops.pop().unwrap_or(Loop { first_inner, breaks: Flow::default(), continues: Flow::default() });
-            let mut lost: Vec<LocalId> = Vec::new();
-            for local in self.nil_log.get(mark..).unwrap_or_default() {
-                if head.is_narrowed(*local) && !lost.contains(local) {
-                    lost.push(*local);
-                }
-            }
+            let assigned = self.nil_log.get(mark..).unwrap_or_default();
+            let mut lost: Vec<LocalId> = assigned.iter().copied().filter(|l| head.is_narrowed(*l)).collect();
+            lost.sort_unstable();
+            lost.dedup();
             if lost.is_empty() {
                 return (result, head, frame);
+            }
+            walks += 1;
+            if self.loops.len() >= DEEP {
+                self.deep_walks += 1;
             }
             self.demoted.entry(key).or_default().extend(lost);
             self.diags.truncate(reports);

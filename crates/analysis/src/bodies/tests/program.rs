@@ -24,6 +24,31 @@ fn long_chains() {
 }
 
 #[test]
+fn chains_of_demotions_end() {
+    let mut source = String::from("fn f(c: Bool) {\n");
+    for i in 0..2000 {
+        source.push_str(&format!("  let x{i}: ?Int = 0\n  x{i} = 1\n"));
+    }
+    source.push_str("  while c {\n");
+    for i in (1..2000).rev() {
+        source.push_str(&format!("    x{i} = x{}\n", i - 1));
+    }
+    source.push_str("    x0 = nil\n  }\n  let y: Int = x1999\n}\nfn main() {}\n");
+    let output = check(&source);
+    assert!(output.diagnostics.iter().all(|d| !d.is_error()), "{:?}", output.diagnostics.first());
+    let mut deep = String::from("fn f(c: Bool) {\n");
+    for i in 0..200 {
+        deep.push_str(&format!("let x{i}: ?Int = 0\n x{i} = 1\n while c {{\n"));
+    }
+    for i in 0..200 {
+        deep.push_str(&format!("x{i} = nil\n"));
+    }
+    deep.push_str(&"}\n".repeat(201));
+    deep.push_str("fn main() {}\n");
+    assert!(check(&deep).program.is_some());
+}
+
+#[test]
 fn nested_loops_are_walked_few_times() {
     let mut source = String::from("fn main() {\n  let x: ?Int = 1\n");
     for _ in 0..100 {
