@@ -5,6 +5,15 @@
 use crate::{Input, InputFile, Output};
 use diagnostics::span::{FileId, LineIndex};
 
+/// Error-free lines of every case, so that their HIR is looked at too: without the lines that get reports.
+fn verify_rest(source: &str) {
+    let rest: Vec<&str> = source.lines().filter(|l| !l.contains("--!") || !l.contains(" E")).collect();
+    let parsed = syntax::parse(FileId(0), rest.join("\n").as_bytes(), &[]);
+    if parsed.diagnostics.is_empty() {
+        let _ = check(&rest.join("\n"));
+    }
+}
+
 /// Checks modules given as (directory, source); a single source is the root module.
 fn check_modules(modules: &[(&str, &str)]) -> Output {
     let files = modules
@@ -23,7 +32,11 @@ fn check_modules(modules: &[(&str, &str)]) -> Output {
             }
         })
         .collect();
-    crate::check(&Input { files, is_library: false })
+    let output = crate::check(&Input { files, is_library: false });
+    if let Some(program) = &output.program {
+        verify::verify(program);
+    }
+    output
 }
 
 fn check(source: &str) -> Output {
@@ -55,6 +68,7 @@ fn expect(source: &str) {
     wanted.sort();
     let detail: Vec<String> = output.diagnostics.iter().map(|d| format!("{} {}", d.code, d.title)).collect();
     assert_eq!(found, wanted, "{detail:#?}\n{source}");
+    verify_rest(source);
     for d in &output.diagnostics {
         assert!(
             !d.title.is_empty() && !d.label.is_empty() && !d.notes.is_empty() && d.help.is_some(),
@@ -76,3 +90,4 @@ fn hir_of(source: &str, func: &str) -> String {
 mod basics;
 mod flow;
 mod program;
+mod verify;
