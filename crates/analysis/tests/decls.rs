@@ -533,6 +533,13 @@ fn unused_uses() {
 }
 
 #[test]
+fn a_name_that_is_not_exported_uses_its_module() {
+    let files = [("m.wo", "use kit\nfn f(p: Pen) { }\nfn main() { }"), ("kit:k.wo", "class Pen { }")];
+    let output = analysis::check(&input(&files));
+    assert_eq!(codes(&files, &output.diagnostics), ["WO-E217 m.wo:2:9"]);
+}
+
+#[test]
 fn several_entries_are_one_report() {
     let files = [("a/a.wo", "fn main() { }"), ("b/b.wo", "fn main() { }"), ("c/c.wo", "fn main(a: multi Text) { }")];
     let output = analysis::check(&input(&files));
