@@ -21,12 +21,10 @@ fn a_broken_statement_is_left_out() {
         ("f(1\n let b = 2\n a", "  (let b 2)\n  a"),
         ("let x = C { a: 1 b: 2\n }\n a", "  a"),
         ("let x = (1\n a", "  a"),
-        ("let x = [1, 2\n a", ""),
         ("if x ( {\n b\n }\n a", "  a"),
-        ("let x = ) }", ""),
         ("if c {\n let = 1\n d\n }\n a", "  (if c then\n    d)\n  a"),
         ("let f = fn(x) {\n return x\n }\n a", "  a"),
-        ("x = \"${a b}\"; a", "  (= x (text))\n  a"),
+        ("x = \"${a b}\"; a", "  (= x \"\")\n  a"),
         ("switch x {\n case 1: let = 2\n a\n case 2: b\n }", "  (switch x\n    (case 1 :\n      a)\n    (case 2 :\n      b))"),
         ("f(1 \"${g({})}\")\n a", "  a"),
     ] {
@@ -34,9 +32,6 @@ fn a_broken_statement_is_left_out() {
         let (count, dump) = survivors(&source);
         assert_eq!(count, 1, "{source}\n{:?}", reports(&source));
         let wanted = if wanted.is_empty() { "(fn f ())".to_owned() } else { format!("(fn f ()\n{wanted})") };
-        if source.contains("[1, 2\n") {
-            continue;
-        }
         assert_eq!(dump.trim_end().trim_end_matches("(const Z 1)").trim_end(), wanted, "{source}");
     }
 }
@@ -81,7 +76,6 @@ fn nesting_is_limited() {
             deep("a[", "1", "]", n),
             deep("C { a: ", "1", "}", n),
             deep("\"${", "1", "}\"", n),
-            deep("`{{", "1", "}}`", n),
             deep("try a catch (e) ", "1", "", n),
             deep("delete ", "1", "", n),
             deep("switch ", "1", "{}", n),
@@ -103,8 +97,7 @@ fn nesting_is_limited() {
             assert!(!parsed.diagnostics.is_empty(), "{shown}");
             assert!(parsed.diagnostics.iter().all(|d| d.code.number == 101), "{shown} {:?}", parsed.diagnostics);
             let limit = parsed.diagnostics.iter().any(|d| d.title.contains("500"));
-            let broken = shown.contains("+") || shown.contains("? multi") && false;
-            assert!(limit || broken, "{shown}: {:?}", parsed.diagnostics);
+            assert!(limit, "{shown}: {:?}", parsed.diagnostics);
             assert!(parsed.diagnostics.len() <= 2, "{shown}: {:?}", parsed.diagnostics);
             assert!(started.elapsed().as_secs() < 20, "{shown}");
         }
@@ -148,6 +141,7 @@ fn hostile_inputs_end() {
         vec![b'9'; megabyte],
         vec![b'-'; megabyte],
         vec![b'@'; megabyte],
+        [b"\"${".repeat(megabyte / 8), b"`{{".repeat(megabyte / 8)].concat(),
         b"#if ".repeat(megabyte / 4),
         b"#if A ".repeat(megabyte / 8),
         b"\"${".repeat(megabyte / 4),
@@ -167,6 +161,7 @@ fn hostile_inputs_end() {
         let parsed = syntax::parse(FileId(0), &source, &[]);
         let shown = String::from_utf8_lossy(&source[..20]).into_owned();
         assert!(parsed.diagnostics.len() <= syntax::MAX_DIAGNOSTICS, "{shown:?}");
+        println!("{shown:?}: {:?}", started.elapsed());
         assert!(started.elapsed().as_secs() < 20, "{shown:?}: {:?}", started.elapsed());
         let _ = syntax::dump_tokens(&source[..1000], &[]);
     }
