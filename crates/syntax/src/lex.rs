@@ -215,6 +215,10 @@ impl Lexer<'_> {
             return;
         }
         self.bad_end = end;
+        if self.diagnostics.len() >= MAX_DIAGNOSTICS {
+            self.errors.push(offset(start));
+            return;
+        }
         let text = self.text(start, end);
         let help = match text {
             b"!" => "write `not x` for negation, `!=` for inequality",
@@ -378,7 +382,8 @@ impl Lexer<'_> {
     fn line_feed(&mut self, at: usize) {
         let level = self.raw_level.map_or(0, |n| n + 1);
         self.abandon(level, at, |this, start| {
-            let end = this.source.get(start..at).and_then(|t| t.iter().position(|b| *b == b'\n')).map_or(at, |n| start + n);
+            let end =
+                this.source.get(start..at).and_then(|t| t.iter().position(|b| *b == b'\n')).map_or(at, |n| start + n);
             Diagnostic::error(5, this.span(start, end.max(start + 1)), "line feed in a quoted text")
                 .label("this text is not closed on its line")
                 .note("a quoted text ends on the line where it starts")
@@ -492,6 +497,10 @@ impl Lexer<'_> {
     }
 
     fn misuse(&mut self, start: usize, end: usize, title: &str) {
+        if self.diagnostics.len() >= MAX_DIAGNOSTICS {
+            self.errors.push(offset(start));
+            return;
+        }
         let diagnostic = Diagnostic::error(3, self.span(start, end), title)
             .label("this directive has no effect")
             .note("sections are written `#if NAME` … `#else` … `#end`, with at most one `#else`; `-D NAME` defines a name")

@@ -25,7 +25,10 @@ fn a_broken_statement_is_left_out() {
         ("if c {\n let = 1\n d\n }\n a", "  (if c then\n    d)\n  a"),
         ("let f = fn(x) {\n return x\n }\n a", "  a"),
         ("x = \"${a b}\"; a", "  (= x \"\")\n  a"),
-        ("switch x {\n case 1: let = 2\n a\n case 2: b\n }", "  (switch x\n    (case 1 :\n      a)\n    (case 2 :\n      b))"),
+        (
+            "switch x {\n case 1: let = 2\n a\n case 2: b\n }",
+            "  (switch x\n    (case 1 :\n      a)\n    (case 2 :\n      b))",
+        ),
         ("f(1 \"${g({})}\")\n a", "  a"),
     ] {
         let source = format!("fn f() {{\n{source}\n}}\nconst Z = 1");
@@ -47,8 +50,7 @@ fn a_missing_brace_is_one_report() {
         "class A {\n a: Int\n\nfn g() { }\n",
     ] {
         let found = reports(source);
-        let allowed = if source.starts_with("class A {\n a") { found.len() <= 2 } else { found.len() == 1 };
-        assert!(allowed, "{source}: {found:?}");
+        assert_eq!(found.len(), 1, "{source}: {found:?}");
     }
     assert_eq!(survivors("fn f() {\n a\n\nfn g() { }\n").1, "(fn f ()\n  a)\n(fn g ())\n");
 }
@@ -98,7 +100,9 @@ fn nesting_is_limited() {
             assert!(parsed.diagnostics.iter().all(|d| d.code.number == 101), "{shown} {:?}", parsed.diagnostics);
             let limit = parsed.diagnostics.iter().any(|d| d.title.contains("500"));
             assert!(limit, "{shown}: {:?}", parsed.diagnostics);
-            assert!(parsed.diagnostics.len() <= 2, "{shown}: {:?}", parsed.diagnostics);
+            // Blocks that are not closed either are a second problem.
+            let unclosed = !source.contains("}}");
+            assert!(parsed.diagnostics.len() <= 1 + usize::from(unclosed), "{shown}: {:?}", parsed.diagnostics);
             assert!(started.elapsed().as_secs() < 20, "{shown}");
         }
     }
@@ -120,7 +124,8 @@ fn chains_are_not_nesting() {
     assert_eq!(reports(&chain("+").replace(" }", " + }")).len(), 1);
     let ladder = format!("fn f() {{ if a {{ }}{} }}", " else if a { }".repeat(100_000));
     assert_eq!(reports(&ladder), Vec::<String>::new());
-    assert_eq!(reports(&format!("fn f() {{ a{} }}", ".b(1)".repeat(2000))), Vec::<String>::new());
+    assert_eq!(reports(&format!("fn f() {{ a{} }}", ".b(1)".repeat(2400))), Vec::<String>::new());
+    assert!(tree(&format!("fn f() {{ a{} }}", ".b(1)".repeat(2400))).len() > 10_000);
     assert_eq!(reports(&format!("fn f() {{ a{} }}", ".b(1)".repeat(100_000))).len(), 1);
     assert_eq!(reports(&format!("fn f() {{ let x = a{} }}", " as Int".repeat(100_000))).len(), 1);
 }
@@ -196,10 +201,62 @@ fn the_standard_library_parses() {
 
 /// Pieces a mutation may splice in.
 const PIECES: &[&str] = &[
-    "{", "}", "(", ")", "[", "]", "\"", "'", "`", "${", "{{", "}}", "\n", ";", ",", ":", "..", "?", "@", "#if A", "#else",
-    "#end", "fn ", "class A {", "let x = ", "if a {", "else", "switch x {", "case 1:", "from x in C ", "select ", "try ",
-    "catch (e)", "as ", "-", "not ", "multi ", "map<", ">>", "9223372036854775808", "0x", "1e5", "\\", "\0", "\u{ff}", "--",
-    "pub ", "static ", "typedef R = {", "type U = A |", "return ", "insert C {", "delete ", "spawn ", "order by ", "group ",
+    "{",
+    "}",
+    "(",
+    ")",
+    "[",
+    "]",
+    "\"",
+    "'",
+    "`",
+    "${",
+    "{{",
+    "}}",
+    "\n",
+    ";",
+    ",",
+    ":",
+    "..",
+    "?",
+    "@",
+    "#if A",
+    "#else",
+    "#end",
+    "fn ",
+    "class A {",
+    "let x = ",
+    "if a {",
+    "else",
+    "switch x {",
+    "case 1:",
+    "from x in C ",
+    "select ",
+    "try ",
+    "catch (e)",
+    "as ",
+    "-",
+    "not ",
+    "multi ",
+    "map<",
+    ">>",
+    "9223372036854775808",
+    "0x",
+    "1e5",
+    "\\",
+    "\0",
+    "\u{ff}",
+    "--",
+    "pub ",
+    "static ",
+    "typedef R = {",
+    "type U = A |",
+    "return ",
+    "insert C {",
+    "delete ",
+    "spawn ",
+    "order by ",
+    "group ",
 ];
 
 struct XorShift(u64);
@@ -238,7 +295,10 @@ test "it" { spawn P { a: insert Q { b: delete r } } }
 #[test]
 fn mutants_do_not_break_the_parser() {
     let mut sources: Vec<Vec<u8>> = stdlib().into_iter().map(|f| f.1).collect();
-    assert_eq!(reports(PROGRAM.replace(") nil }", "); nil }").replace(": n default", ": n\n default").as_str()), Vec::<String>::new());
+    assert_eq!(
+        reports(PROGRAM.replace(") nil }", "); nil }").replace(": n default", ": n\n default").as_str()),
+        Vec::<String>::new()
+    );
     for _ in 0..8 {
         sources.push(PROGRAM.as_bytes().to_vec());
     }
