@@ -66,6 +66,33 @@ pub(crate) struct State<'s> {
     /// Offset of the last failure: a second one at the same token is its consequence.
     pub last_failure: u32,
     pub failures: usize,
+    /// Brackets open at the current token.
+    pub open: Open,
+}
+
+/// Open brackets; holes of texts count as braces. Only differences between two places of one statement mean something.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Open {
+    pub braces: i64,
+    pub parens: i64,
+}
+
+impl Open {
+    #[inline]
+    pub fn pass(&mut self, kind: K) {
+        match kind {
+            K::LBrace | K::HoleOpen | K::EscOpen => self.braces += 1,
+            K::RBrace | K::HoleClose | K::EscClose => self.braces -= 1,
+            K::LParen | K::LBracket => self.parens += 1,
+            K::RParen | K::RBracket => self.parens -= 1,
+            _ => {}
+        }
+    }
+
+    /// What was opened and not closed since `earlier`.
+    pub fn since(self, earlier: Open) -> Open {
+        Open { braces: (self.braces - earlier.braces).max(0), parens: (self.parens - earlier.parens).max(0) }
+    }
 }
 
 impl State<'_> {
@@ -82,6 +109,14 @@ impl State<'_> {
         let end = offset as usize;
         let window = self.source.get(end.saturating_sub(400)..end).unwrap_or_default();
         u32::try_from(window.iter().rev().take_while(|b| **b != b'\n').count()).unwrap_or(0)
+    }
+
+    /// Only blanks stand before `offset` on its line (looked for within a short distance).
+    pub fn starts_line(&self, offset: u32) -> bool {
+        let end = offset as usize;
+        let window = self.source.get(end.saturating_sub(400)..end).unwrap_or_default();
+        let before = window.iter().rev().find(|b| !matches!(b, b' ' | b'\t' | b'\r'));
+        before == Some(&b'\n')
     }
 
     /// Too many failures: the rest of the file is not looked at.
@@ -213,6 +248,7 @@ pub(crate) fn bump(inp: &mut Input<'_, '_>) -> Token {
     let token = peek(inp);
     if token.kind != K::Eof {
         inp.skip();
+        inp.state().open.pass(token.kind);
     }
     token
 }

@@ -24,6 +24,7 @@ fn a_broken_statement_is_left_out() {
         ("if x ( {\n b\n }\n a", "  a"),
         ("if c {\n let = 1\n d\n }\n a", "  (if c then\n    d)\n  a"),
         ("let f = fn(x) {\n return x\n }\n a", "  a"),
+        ("f(1 let b = 2\n a", "  a"),
         ("x = \"${a b}\"; a", "  (= x \"\")\n  a"),
         (
             "switch x {\n case 1: let = 2\n a\n case 2: b\n }",
@@ -171,6 +172,15 @@ fn hostile_inputs_end() {
         let _ = syntax::dump_tokens(&source[..1000], &[]);
     }
     assert_eq!(reports_of(&vec![b'\xff'; megabyte], &[]), ["1:1 WO-E001"]);
+}
+
+#[test]
+fn nested_failures_cost_no_more_than_their_text() {
+    let inner = "a\n".repeat(200_000);
+    let source = format!("fn f() {{ {}{inner}{} }}", "do { ".repeat(450), "} x\n".repeat(450));
+    let started = Instant::now();
+    assert_eq!(reports(&source).len(), 450);
+    assert!(started.elapsed().as_secs() < 10, "{:?}", started.elapsed());
 }
 
 fn stdlib() -> Vec<(String, Vec<u8>)> {
