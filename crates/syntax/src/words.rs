@@ -76,6 +76,10 @@ pub(crate) fn advice(found: K, wanted: &str) -> (&'static str, &'static str) {
         K::Plus | K::Star | K::Slash if value_wanted => {
             ("an operator stands between two operands", "add the missing operand; `x += 1` counts up")
         }
+        K::RParen if value_wanted => (
+            "an expression is missing before the parenthesis; the arguments of a call have no trailing comma",
+            "remove the comma, or add the missing expression",
+        ),
         K::Fn if value_wanted => {
             ("functions are not values", "declare the function at the top level, or use an interface with one method")
         }
