@@ -5,14 +5,14 @@ use diagnostics::Diagnostic;
 use diagnostics::span::Span;
 
 use crate::ast::{
-    Annotation, Const, Decl, File, Fn, Ident, Interface, Literal, Mode, Param, Record, Sig, Test, Type, TypeKind, Union,
-    Use, Variant,
+    Annotation, Const, Decl, File, Fn, Ident, Interface, Literal, Mode, Param, Record, Sig, Test, Type, TypeKind,
+    Union, Use, Variant,
 };
 use crate::class::{annotation, class, field};
 use crate::expr::expr;
 use crate::state::{
-    Extra, Input, Res, Tokens, ahead, bump, eat, end_of_statement, expect, fail, ident_of, peek, rest,
-    skip_newlines, span_of, special, text,
+    Extra, Input, Res, Tokens, ahead, bump, eat, end_of_statement, expect, fail, ident_of, peek, rest, skip_newlines,
+    span_of, special, text,
 };
 use crate::stmt::block;
 use crate::token::{K, Token};
@@ -212,6 +212,8 @@ fn record_decl<'s>(is_pub: bool) -> impl Parser<'s, Tokens<'s>, Record, Extra<'s
         })
 }
 
+type Payload = Option<Vec<(Ident, Type)>>;
+
 fn union_decl<'s>(is_pub: bool) -> impl Parser<'s, Tokens<'s>, Union, Extra<'s>> {
     let payload = name("the name of a payload field or `)`")
         .then_ignore(token(K::Colon, "`:` and the field's type"))
@@ -221,7 +223,7 @@ fn union_decl<'s>(is_pub: bool) -> impl Parser<'s, Tokens<'s>, Union, Extra<'s>>
         .delimited_by(token(K::LParen, "`(`"), token(K::RParen, "`,` or `)`"));
     let end_offset = custom(|inp: &mut Input<'s, '_>| Ok(peek(inp).start));
     let variant = name("the name of a variant").then(payload.or_not()).then(end_offset).map_with(
-        |((name, fields), end): ((Ident, Option<Vec<(Ident, Type)>>), u32), extra| {
+        |((name, fields), end): ((Ident, Payload), u32), extra| {
             let has_payload = fields.is_some();
             let span = if has_payload { extra.state().0.span(name.span.start, end) } else { name.span };
             Variant { name, fields: fields.unwrap_or_default(), span }
@@ -389,10 +391,14 @@ fn declaration(inp: &mut Input<'_, '_>, decls: &mut Vec<Decl>) -> Res<()> {
     let at = peek(inp);
     let is_class = at.kind == K::Class || (at.kind == K::Type && ahead(inp, 2) != K::Assign);
     if !is_class && let Some(first) = annotations.first() {
-        let diagnostic = Diagnostic::error(101, first.span, format!("annotation `@{}` before something else than a class", first.name.name))
-            .label("only a class can be annotated here")
-            .note("annotations stand before `class` or `type`, and behind the type of a field")
-            .help("remove the annotation");
+        let diagnostic = Diagnostic::error(
+            101,
+            first.span,
+            format!("annotation `@{}` before something else than a class", first.name.name),
+        )
+        .label("only a class can be annotated here")
+        .note("annotations stand before `class` or `type`, and behind the type of a field")
+        .help("remove the annotation");
         return special(at, diagnostic);
     }
     let decl = match at.kind {
@@ -447,9 +453,7 @@ fn recover(inp: &mut Input<'_, '_>, at: Token) {
         }
         let behind = token.start >= at.start && !(first && token.start == at.start);
         same_line &= !(behind && token.kind == K::Nl);
-        if behind
-            && !same_line
-            && starts_declaration(inp, token, last) {
+        if behind && !same_line && starts_declaration(inp, token, last) {
             let outer = last == K::Nl && inp.state().column_of(token.start) <= column;
             if depth == 0 || outer {
                 return;
@@ -488,4 +492,3 @@ mod tests {
         assert_eq!(doc_above(b"x fn", 2), "");
     }
 }
-

@@ -66,6 +66,33 @@ pub(crate) struct State<'s> {
     /// Offset of the last failure: a second one at the same token is its consequence.
     pub last_failure: u32,
     pub failures: usize,
+    /// Brackets open at the current token.
+    pub open: Open,
+}
+
+/// Open brackets; holes of texts count as braces. Only differences between two places of one statement mean something.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Open {
+    pub braces: i64,
+    pub parens: i64,
+}
+
+impl Open {
+    #[inline]
+    pub fn pass(&mut self, kind: K) {
+        match kind {
+            K::LBrace | K::HoleOpen | K::EscOpen => self.braces += 1,
+            K::RBrace | K::HoleClose | K::EscClose => self.braces -= 1,
+            K::LParen | K::LBracket => self.parens += 1,
+            K::RParen | K::RBracket => self.parens -= 1,
+            _ => {}
+        }
+    }
+
+    /// What was opened and not closed since `earlier`.
+    pub fn since(self, earlier: Open) -> Open {
+        Open { braces: (self.braces - earlier.braces).max(0), parens: (self.parens - earlier.parens).max(0) }
+    }
 }
 
 impl State<'_> {
@@ -82,6 +109,14 @@ impl State<'_> {
         let end = offset as usize;
         let window = self.source.get(end.saturating_sub(400)..end).unwrap_or_default();
         u32::try_from(window.iter().rev().take_while(|b| **b != b'\n').count()).unwrap_or(0)
+    }
+
+    /// Only blanks stand before `offset` on its line (looked for within a short distance).
+    pub fn starts_line(&self, offset: u32) -> bool {
+        let end = offset as usize;
+        let window = self.source.get(end.saturating_sub(400)..end).unwrap_or_default();
+        let before = window.iter().rev().find(|b| !matches!(b, b' ' | b'\t' | b'\r'));
+        before == Some(&b'\n')
     }
 
     /// Too many failures: the rest of the file is not looked at.
@@ -105,7 +140,8 @@ impl State<'_> {
     /// Reports `failure` unless a lexical error in the same statement or an earlier failure explains it.
     pub fn report(&mut self, failure: Failure) {
         let at = failure.at;
-        if self.last_failure == at.start || self.lexical_between(self.anchor, at.end) {
+        let is_known = self.last_failure == at.start || self.lexical_between(self.anchor, at.end);
+        if is_known || self.diagnostics.len() >= MAX_DIAGNOSTICS {
             self.failures += 1;
             self.last_failure = at.start;
             return;
@@ -119,7 +155,7 @@ impl State<'_> {
     pub fn report_hole(&mut self, failure: Failure, hole: Span) {
         let lexical = self.lexical_between(hole.start, hole.end);
         self.last_failure = failure.at.start;
-        if lexical {
+        if lexical || self.diagnostics.len() >= MAX_DIAGNOSTICS {
             self.failures += 1;
             return;
         }
@@ -129,11 +165,16 @@ impl State<'_> {
             return;
         }
         let help = inner.help.unwrap_or_default();
-        let diagnostic = Diagnostic::error(101, hole, format!("this hole does not hold one expression: {}", inner.title))
-            .label("between the braces stands exactly one expression, without a line break at either end")
-            .related(inner.span, inner.label)
-            .note("a hole is an expression whose value is inserted into the text")
-            .help(if help.is_empty() { "compute the value in a `let` first, then name it here".to_owned() } else { help });
+        let diagnostic =
+            Diagnostic::error(101, hole, format!("this hole does not hold one expression: {}", inner.title))
+                .label("between the braces stands exactly one expression, without a line break at either end")
+                .related(inner.span, inner.label)
+                .note("a hole is an expression whose value is inserted into the text")
+                .help(if help.is_empty() {
+                    "compute the value in a `let` first, then name it here".to_owned()
+                } else {
+                    help
+                });
         self.emit(diagnostic);
     }
 
@@ -207,6 +248,7 @@ pub(crate) fn bump(inp: &mut Input<'_, '_>) -> Token {
     let token = peek(inp);
     if token.kind != K::Eof {
         inp.skip();
+        inp.state().open.pass(token.kind);
     }
     token
 }

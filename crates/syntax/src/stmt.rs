@@ -6,8 +6,8 @@ use diagnostics::Diagnostic;
 use crate::ast::{BinOp, Block, If, Stmt, StmtKind};
 use crate::expr::expr;
 use crate::state::{
-    Failure, Input, Res, ahead, bump, eat, end_of_statement, expect, fail, name, nested, past_newlines, peek, rest,
-    skip_newlines, span_of, special,
+    Failure, Input, Open, Res, ahead, bump, eat, end_of_statement, expect, fail, name, nested, past_newlines, peek,
+    rest, skip_newlines, span_of, special,
 };
 use crate::token::{K, Token};
 use crate::types::ty;
@@ -67,17 +67,18 @@ fn starts_outer_declaration(inp: &mut Input<'_, '_>, token: Token) -> bool {
 /// Reads one statement into `stmts`, or reports it and skips it.
 pub(crate) fn statement_or_recover(inp: &mut Input<'_, '_>, stmts: &mut Vec<Stmt>) {
     let first = peek(inp);
-    let start = inp.save();
-    let depth = inp.state().depth;
-    inp.state().anchor = first.start;
+    let state = inp.state();
+    state.anchor = first.start;
+    let (depth, open) = (state.depth, state.open);
     match statement(inp) {
         Ok(stmt) => stmts.push(stmt),
         Err(failure) => {
-            let at = failure.at;
-            inp.state().report(failure);
-            inp.rewind(start);
-            inp.state().depth = depth;
-            recover(inp, at);
+            let state = inp.state();
+            state.report(failure);
+            state.depth = depth;
+            let broken = state.open.since(open);
+            recover(inp, first, broken);
+            inp.state().open = open;
         }
     }
 }
@@ -223,45 +224,16 @@ fn expression_statement(inp: &mut Input<'_, '_>) -> Res<Stmt> {
     Ok(make(inp, first, end, kind))
 }
 
-/// Nesting of brackets between a statement's start and the current token.
-#[derive(Clone, Copy, Default)]
-struct Open {
-    braces: usize,
-    parens: usize,
-}
-
-impl Open {
-    /// Accounts for `kind`; false at a closer that belongs to the surroundings.
-    fn pass(&mut self, kind: K) -> bool {
-        match kind {
-            K::LBrace | K::HoleOpen | K::EscOpen => self.braces += 1,
-            K::RBrace | K::HoleClose | K::EscClose => match self.braces.checked_sub(1) {
-                Some(less) => self.braces = less,
-                None => return false,
-            },
-            K::LParen | K::LBracket => self.parens += 1,
-            K::RParen | K::RBracket => self.parens = self.parens.saturating_sub(1),
-            _ => {}
-        }
-        true
-    }
-}
-
 /// Tokens looked at beyond the end of a line in search of a closing bracket.
 const LOOK_AHEAD: usize = 400;
 
-/// From the statement's first token: moves behind the failure and on to the statement's end.
-fn recover(inp: &mut Input<'_, '_>, at: Token) {
+/// From the failure, with the brackets open there, on to the end of the statement that began with `first`.
+fn recover(inp: &mut Input<'_, '_>, first: Token, open: Open) {
     if inp.state().gave_up() {
         while bump(inp).kind != K::Eof {}
         return;
     }
-    let mut open = Open::default();
-    let mut last = K::Nl;
-    while peek(inp).start < at.start {
-        last = bump(inp).kind;
-        let _ = open.pass(last);
-    }
+    let at = peek(inp);
     if open.braces == 0 {
         match at.kind {
             K::Nl | K::Semi if open.parens == 0 => {
@@ -270,7 +242,7 @@ fn recover(inp: &mut Input<'_, '_>, at: Token) {
             }
             K::RBrace | K::HoleClose | K::EscClose | K::Eof => return,
             // The line before was left incomplete.
-            kind if last == K::Nl && open.parens > 0 && starts_statement(kind) => return,
+            kind if open.parens > 0 && starts_statement(kind) && after_line_break(inp, first, at) => return,
             _ => {}
         }
     }
@@ -278,6 +250,10 @@ fn recover(inp: &mut Input<'_, '_>, at: Token) {
     for _ in 0..count {
         let _ = bump(inp);
     }
+}
+
+fn after_line_break(inp: &mut Input<'_, '_>, first: Token, at: Token) -> bool {
+    at.start > first.start && inp.state().starts_line(at.start)
 }
 
 /// Number of tokens up to and including the end of the statement.
@@ -298,7 +274,9 @@ fn end_of_broken(tokens: &[Token], mut open: Open) -> usize {
                 _ => {}
             }
         }
-        if token.kind == K::Eof || !open.pass(token.kind) || fallback.is_some_and(|f| i > f + LOOK_AHEAD) {
+        open.pass(token.kind);
+        open.parens = open.parens.max(0);
+        if token.kind == K::Eof || open.braces < 0 || fallback.is_some_and(|f| i > f + LOOK_AHEAD) {
             return fallback.unwrap_or(i);
         }
     }

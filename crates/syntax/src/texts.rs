@@ -3,7 +3,7 @@
 use crate::ast::{Expr, ExprKind, Piece};
 use crate::expr::sub;
 use crate::literal::{remove_margin, unescape};
-use crate::state::{Failure, Input, Res, bump, expect, peek, span_of, text};
+use crate::state::{Failure, Input, Res, State, bump, expect, peek, span_of, text};
 use crate::token::K;
 
 fn inner(literal: &[u8]) -> &[u8] {
@@ -56,8 +56,7 @@ pub(crate) fn with_holes(inp: &mut Input<'_, '_>) -> Res<Expr> {
 
 fn hole(inp: &mut Input<'_, '_>) -> Option<Piece> {
     let open = bump(inp);
-    let start = inp.save();
-    let depth = inp.state().depth;
+    let State { depth, open: brackets, .. } = inp.state().0;
     let anchor = std::mem::replace(&mut inp.state().anchor, open.start);
     let result = match sub(inp, false) {
         Ok(value) => {
@@ -76,17 +75,19 @@ fn hole(inp: &mut Input<'_, '_>) -> Option<Piece> {
         Ok(value) if open.kind == K::EscOpen => Some(Piece::Escaped(value, span_of(inp, open))),
         Ok(value) => Some(Piece::Hole(value)),
         Err(failure) => {
-            inp.rewind(start);
-            inp.state().depth = depth;
             let end = skip_hole(inp);
-            let span = inp.state().span(open.start, end);
-            inp.state().report_hole(failure, span);
+            let state = inp.state();
+            state.depth = depth;
+            state.open = brackets;
+            state.open.pass(K::HoleClose);
+            let span = state.span(open.start, end);
+            state.report_hole(failure, span);
             None
         }
     }
 }
 
-/// Moves behind the closer of the hole whose opener was just read; returns its end.
+/// Moves behind the closer of the hole that holds the current token; returns its end.
 fn skip_hole(inp: &mut Input<'_, '_>) -> u32 {
     let mut depth = 0usize;
     loop {

@@ -57,7 +57,9 @@ fn primaries() {
         assert_eq!(expr(source), wanted, "{source}");
     }
     assert_eq!(body("delete\ndelete; x"), "  delete\n  delete\n  x");
-    for source in ["f(1,)", "f(1 2)", "(\n1)", "(1\n)", "C { a: 1 b: 2 }", "{ a: 1 }", "{ 1 }", "a[\n1]", "[,]", "[1,,2]"] {
+    for source in
+        ["f(1,)", "f(1 2)", "(\n1)", "(1\n)", "C { a: 1 b: 2 }", "{ a: 1 }", "{ 1 }", "a[\n1]", "[,]", "[1,,2]"]
+    {
         let found = body_reports(&format!("let x = {source}\n let y = 1"));
         assert_eq!(found.len(), 1, "{source}: {found:?}");
         assert!(found[0].ends_with("WO-E101"), "{source}: {found:?}");
@@ -91,7 +93,10 @@ fn statements() {
     assert_eq!(body("for k, v in m { break; continue }"), "  (for k, v in m\n    (break)\n    (continue))");
     assert_eq!(body("do { x }\n while a\n return"), "  (do-while a\n    x)\n  (return)");
     assert_eq!(body("a.b = c; a[1] += 2"), "  (= (.b a) c)\n  (+= (index a 1) 2)");
-    assert_eq!(body("let extends: ?Int = nil; x *= 1; x /= 1; x %= 1"), "  (let extends: ?Int nil)\n  (*= x 1)\n  (/= x 1)\n  (%= x 1)");
+    assert_eq!(
+        body("let extends: ?Int = nil; x *= 1; x /= 1; x %= 1"),
+        "  (let extends: ?Int nil)\n  (*= x 1)\n  (/= x 1)\n  (%= x 1)"
+    );
     assert_eq!(body("let m: map<Text, map<Text, Int>>= {}"), "  (let m: map<Text, map<Text, Int>> {})");
     assert_eq!(body("let m: map<Text, Int>= {}"), "  (let m: map<Text, Int> {})");
     assert_eq!(
@@ -102,11 +107,20 @@ fn statements() {
         body("let q = from v in V\n where v.d == d\n where e\n order by v.h desc, v.p\n skip a\n take 10\n select v.p"),
         "  (let q (from v V where (== (.d v) d) where e desc (.h v) asc (.p v) skip a take 10 select (.p v)))"
     );
-    assert_eq!(
-        body("let q = from v in V group v by v.x into g select g"),
-        "  (let q (from v V group select g))"
-    );
-    for source in ["let 1 = 2", "let x 1", "if { }", "while a b", "for in x { }", "return 1 2", "x y", "if a { } else x", "; x", "let type = 1", "do { } x"] {
+    assert_eq!(body("let q = from v in V group v by v.x into g select g"), "  (let q (from v V group select g))");
+    for source in [
+        "let 1 = 2",
+        "let x 1",
+        "if { }",
+        "while a b",
+        "for in x { }",
+        "return 1 2",
+        "x y",
+        "if a { } else x",
+        "; x",
+        "let type = 1",
+        "do { } x",
+    ] {
         let found = body_reports(&format!("{source}\n let y = 1"));
         assert_eq!(found.len(), 1, "{source}: {found:?}");
         assert!(found[0].ends_with("WO-E101"), "{source}: {found:?}");
@@ -154,7 +168,10 @@ fn classes() {
                   service: Int\n on: ref Visit\n x: backlink Visit.on\n y: actor M\n z: net.Conn\n type: Int\n fn: Int }";
     // `fn` is no field name.
     assert_eq!(reports(source).len(), 1);
-    let source = source.replace("\n fn: Int }", "\n static fn make() -> Visit { }\n fn go() { self.x }\n static const N = 1\n const M = 2\n }");
+    let source = source.replace(
+        "\n fn: Int }",
+        "\n static fn make() -> Visit { }\n fn go() { self.x }\n static const N = 1\n const M = 2\n }",
+    );
     let wanted = "(pub class Visit @table(name: \"visits\", index: [day/page], durable: true, resident: all) @foo\n  \
                   (field page: Text)\n  (field day: Int = 0)\n  (pub(read) field hits: Int @unique = 1)\n  \
                   (field a: ?Int = nil)\n  (field b: Int = now)\n  (field c: Int = now)\n  (field d: multi Int = [1, -2])\n  \
@@ -248,6 +265,8 @@ fn refused_words() {
         ("class A implements B { }", 105, "interface"),
         ("operator + { }", 105, "method"),
         ("inline fn f() { }", 103, "fn f"),
+        ("class A { override fn f() { } }", 105, "field"),
+        ("const INSERT = 1", 101, "insert"),
         ("class A { inline fn f() { } }", 103, "fn f"),
         ("@gc class A { }", 104, "dump gc"),
     ] {

@@ -54,9 +54,14 @@ fn integers() {
 
 #[test]
 fn floats() {
-    for (source, wanted) in
-        [("2e3", "2000.0"), ("1.5", "1.5"), ("1_0.5e-1", "1.05"), ("1e999", "inf"), ("1.5E+2", "150.0"), ("2e10", "2e10")]
-    {
+    for (source, wanted) in [
+        ("2e3", "2000.0"),
+        ("1.5", "1.5"),
+        ("1_0.5e-1", "1.05"),
+        ("1e999", "inf"),
+        ("1.5E+2", "150.0"),
+        ("2e10", "2e10"),
+    ] {
         let wanted = if source == "2e10" { "20000000000.0" } else { wanted };
         assert_eq!(expr(source), wanted, "{source}");
     }
@@ -103,7 +108,9 @@ fn broken_texts() {
 
 #[test]
 fn holes_hold_one_expression() {
-    for source in ["\"${}\"", "\"a ${1 2} b\"", "\"${\nx}\"", "\"${x\n}\"", "\"${ }\"", "`${x y}`", "`{{ }}`", "\"${let}\""] {
+    for source in
+        ["\"${}\"", "\"a ${1 2} b\"", "\"${\nx}\"", "\"${x\n}\"", "\"${ }\"", "`${x y}`", "`{{ }}`", "\"${let}\""]
+    {
         let found = report(&format!("fn f() {{ let x = {source}\n}}"));
         assert_eq!(found.code.number, 101, "{source}");
         let start = 17 + source.find(['$', '{']).unwrap() as u32;
@@ -187,7 +194,10 @@ fn bytes_that_start_no_token() {
     for source in ["!", "~", "\\", "$", "é", "\0"] {
         assert_eq!(body_reports(&format!("let x = a {source} b\n let y = 1")), ["1:20 WO-E001"], "{source:?}");
     }
-    assert_eq!(reports_of(b"fn f() { let x = \xff\xfe\xfd 1\n let y = \xff 1 }", &[]), ["1:18 WO-E001", "2:10 WO-E001"]);
+    assert_eq!(
+        reports_of(b"fn f() { let x = \xff\xfe\xfd 1\n let y = \xff 1 }", &[]),
+        ["1:18 WO-E001", "2:10 WO-E001"]
+    );
     // Inside texts and comments any byte is fine.
     assert_eq!(reports_of(b"fn f() { let x = \"\xff\0\" -- \xff\xfe\n }", &[]), Vec::<String>::new());
     assert_eq!(body_reports("let x = a => b"), ["1:20 WO-E101"]);

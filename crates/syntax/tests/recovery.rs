@@ -21,22 +21,21 @@ fn a_broken_statement_is_left_out() {
         ("f(1\n let b = 2\n a", "  (let b 2)\n  a"),
         ("let x = C { a: 1 b: 2\n }\n a", "  a"),
         ("let x = (1\n a", "  a"),
-        ("let x = [1, 2\n a", ""),
         ("if x ( {\n b\n }\n a", "  a"),
-        ("let x = ) }", ""),
         ("if c {\n let = 1\n d\n }\n a", "  (if c then\n    d)\n  a"),
         ("let f = fn(x) {\n return x\n }\n a", "  a"),
-        ("x = \"${a b}\"; a", "  (= x (text))\n  a"),
-        ("switch x {\n case 1: let = 2\n a\n case 2: b\n }", "  (switch x\n    (case 1 :\n      a)\n    (case 2 :\n      b))"),
+        ("f(1 let b = 2\n a", "  a"),
+        ("x = \"${a b}\"; a", "  (= x \"\")\n  a"),
+        (
+            "switch x {\n case 1: let = 2\n a\n case 2: b\n }",
+            "  (switch x\n    (case 1 :\n      a)\n    (case 2 :\n      b))",
+        ),
         ("f(1 \"${g({})}\")\n a", "  a"),
     ] {
         let source = format!("fn f() {{\n{source}\n}}\nconst Z = 1");
         let (count, dump) = survivors(&source);
         assert_eq!(count, 1, "{source}\n{:?}", reports(&source));
         let wanted = if wanted.is_empty() { "(fn f ())".to_owned() } else { format!("(fn f ()\n{wanted})") };
-        if source.contains("[1, 2\n") {
-            continue;
-        }
         assert_eq!(dump.trim_end().trim_end_matches("(const Z 1)").trim_end(), wanted, "{source}");
     }
 }
@@ -52,8 +51,7 @@ fn a_missing_brace_is_one_report() {
         "class A {\n a: Int\n\nfn g() { }\n",
     ] {
         let found = reports(source);
-        let allowed = if source.starts_with("class A {\n a") { found.len() <= 2 } else { found.len() == 1 };
-        assert!(allowed, "{source}: {found:?}");
+        assert_eq!(found.len(), 1, "{source}: {found:?}");
     }
     assert_eq!(survivors("fn f() {\n a\n\nfn g() { }\n").1, "(fn f ()\n  a)\n(fn g ())\n");
 }
@@ -81,7 +79,6 @@ fn nesting_is_limited() {
             deep("a[", "1", "]", n),
             deep("C { a: ", "1", "}", n),
             deep("\"${", "1", "}\"", n),
-            deep("`{{", "1", "}}`", n),
             deep("try a catch (e) ", "1", "", n),
             deep("delete ", "1", "", n),
             deep("switch ", "1", "{}", n),
@@ -103,9 +100,10 @@ fn nesting_is_limited() {
             assert!(!parsed.diagnostics.is_empty(), "{shown}");
             assert!(parsed.diagnostics.iter().all(|d| d.code.number == 101), "{shown} {:?}", parsed.diagnostics);
             let limit = parsed.diagnostics.iter().any(|d| d.title.contains("500"));
-            let broken = shown.contains("+") || shown.contains("? multi") && false;
-            assert!(limit || broken, "{shown}: {:?}", parsed.diagnostics);
-            assert!(parsed.diagnostics.len() <= 2, "{shown}: {:?}", parsed.diagnostics);
+            assert!(limit, "{shown}: {:?}", parsed.diagnostics);
+            // Blocks that are not closed either are a second problem.
+            let unclosed = !source.contains("}}");
+            assert!(parsed.diagnostics.len() <= 1 + usize::from(unclosed), "{shown}: {:?}", parsed.diagnostics);
             assert!(started.elapsed().as_secs() < 20, "{shown}");
         }
     }
@@ -127,41 +125,43 @@ fn chains_are_not_nesting() {
     assert_eq!(reports(&chain("+").replace(" }", " + }")).len(), 1);
     let ladder = format!("fn f() {{ if a {{ }}{} }}", " else if a { }".repeat(100_000));
     assert_eq!(reports(&ladder), Vec::<String>::new());
-    assert_eq!(reports(&format!("fn f() {{ a{} }}", ".b(1)".repeat(2000))), Vec::<String>::new());
+    assert_eq!(reports(&format!("fn f() {{ a{} }}", ".b(1)".repeat(2400))), Vec::<String>::new());
+    assert!(tree(&format!("fn f() {{ a{} }}", ".b(1)".repeat(2400))).len() > 10_000);
     assert_eq!(reports(&format!("fn f() {{ a{} }}", ".b(1)".repeat(100_000))).len(), 1);
     assert_eq!(reports(&format!("fn f() {{ let x = a{} }}", " as Int".repeat(100_000))).len(), 1);
 }
 
 #[test]
 fn hostile_inputs_end() {
-    let megabyte = 1 << 20;
+    let size = 1 << 18;
     for source in [
-        vec![b'\xff'; megabyte],
-        vec![0; megabyte],
-        b"\xff ".repeat(megabyte / 2),
-        vec![b'"'; megabyte],
-        vec![b'`'; megabyte],
-        vec![b'{'; megabyte],
-        vec![b'}'; megabyte],
-        vec![b'\n'; megabyte],
-        vec![b'a'; megabyte],
-        vec![b'9'; megabyte],
-        vec![b'-'; megabyte],
-        vec![b'@'; megabyte],
-        b"#if ".repeat(megabyte / 4),
-        b"#if A ".repeat(megabyte / 8),
-        b"\"${".repeat(megabyte / 4),
-        b"\"${`{{".repeat(megabyte / 8),
-        b"fn ".repeat(megabyte / 4),
-        b"fn f() { f(\n".repeat(megabyte / 16),
-        b"fn f() { f(1 2\n }\n".repeat(megabyte / 16),
-        b"class A { a: Int = ".repeat(megabyte / 16),
-        b"?".repeat(megabyte),
-        b"'\\".repeat(megabyte / 2),
-        b"\"\n".repeat(megabyte / 2),
-        [b"fn f() {\n".as_slice(), &b"f(1 2\n".repeat(megabyte / 8)].concat(),
-        [b"fn f() {\n".as_slice(), &b"\"${a b}\";".repeat(megabyte / 8)].concat(),
-        [b"fn f() { let x = 1".as_slice(), &b" + 1".repeat(megabyte)].concat(),
+        vec![b'\xff'; size],
+        vec![0; size],
+        b"\xff ".repeat(size / 2),
+        vec![b'"'; size],
+        vec![b'`'; size],
+        vec![b'{'; size],
+        vec![b'}'; size],
+        vec![b'\n'; size],
+        vec![b'a'; size],
+        vec![b'9'; size],
+        vec![b'-'; size],
+        vec![b'@'; size],
+        [b"\"${".repeat(size / 8), b"`{{".repeat(size / 8)].concat(),
+        b"#if ".repeat(size / 4),
+        b"#if A ".repeat(size / 8),
+        b"\"${".repeat(size / 4),
+        b"\"${`{{".repeat(size / 8),
+        b"fn ".repeat(size / 4),
+        b"fn f() { f(\n".repeat(size / 16),
+        b"fn f() { f(1 2\n }\n".repeat(size / 16),
+        b"class A { a: Int = ".repeat(size / 16),
+        b"?".repeat(size),
+        b"'\\".repeat(size / 2),
+        b"\"\n".repeat(size / 2),
+        [b"fn f() {\n".as_slice(), &b"f(1 2\n".repeat(size / 8)].concat(),
+        [b"fn f() {\n".as_slice(), &b"\"${a b}\";".repeat(size / 8)].concat(),
+        [b"fn f() { let x = 1".as_slice(), &b" + 1".repeat(size)].concat(),
     ] {
         let started = Instant::now();
         let parsed = syntax::parse(FileId(0), &source, &[]);
@@ -170,7 +170,16 @@ fn hostile_inputs_end() {
         assert!(started.elapsed().as_secs() < 20, "{shown:?}: {:?}", started.elapsed());
         let _ = syntax::dump_tokens(&source[..1000], &[]);
     }
-    assert_eq!(reports_of(&vec![b'\xff'; megabyte], &[]), ["1:1 WO-E001"]);
+    assert_eq!(reports_of(&vec![b'\xff'; size], &[]), ["1:1 WO-E001"]);
+}
+
+#[test]
+fn nested_failures_cost_no_more_than_their_text() {
+    let inner = "a\n".repeat(200_000);
+    let source = format!("fn f() {{ {}{inner}{} }}", "do { ".repeat(450), "} x\n".repeat(450));
+    let started = Instant::now();
+    assert_eq!(reports(&source).len(), 450);
+    assert!(started.elapsed().as_secs() < 10, "{:?}", started.elapsed());
 }
 
 fn stdlib() -> Vec<(String, Vec<u8>)> {
@@ -201,10 +210,62 @@ fn the_standard_library_parses() {
 
 /// Pieces a mutation may splice in.
 const PIECES: &[&str] = &[
-    "{", "}", "(", ")", "[", "]", "\"", "'", "`", "${", "{{", "}}", "\n", ";", ",", ":", "..", "?", "@", "#if A", "#else",
-    "#end", "fn ", "class A {", "let x = ", "if a {", "else", "switch x {", "case 1:", "from x in C ", "select ", "try ",
-    "catch (e)", "as ", "-", "not ", "multi ", "map<", ">>", "9223372036854775808", "0x", "1e5", "\\", "\0", "\u{ff}", "--",
-    "pub ", "static ", "typedef R = {", "type U = A |", "return ", "insert C {", "delete ", "spawn ", "order by ", "group ",
+    "{",
+    "}",
+    "(",
+    ")",
+    "[",
+    "]",
+    "\"",
+    "'",
+    "`",
+    "${",
+    "{{",
+    "}}",
+    "\n",
+    ";",
+    ",",
+    ":",
+    "..",
+    "?",
+    "@",
+    "#if A",
+    "#else",
+    "#end",
+    "fn ",
+    "class A {",
+    "let x = ",
+    "if a {",
+    "else",
+    "switch x {",
+    "case 1:",
+    "from x in C ",
+    "select ",
+    "try ",
+    "catch (e)",
+    "as ",
+    "-",
+    "not ",
+    "multi ",
+    "map<",
+    ">>",
+    "9223372036854775808",
+    "0x",
+    "1e5",
+    "\\",
+    "\0",
+    "\u{ff}",
+    "--",
+    "pub ",
+    "static ",
+    "typedef R = {",
+    "type U = A |",
+    "return ",
+    "insert C {",
+    "delete ",
+    "spawn ",
+    "order by ",
+    "group ",
 ];
 
 struct XorShift(u64);
@@ -243,7 +304,10 @@ test "it" { spawn P { a: insert Q { b: delete r } } }
 #[test]
 fn mutants_do_not_break_the_parser() {
     let mut sources: Vec<Vec<u8>> = stdlib().into_iter().map(|f| f.1).collect();
-    assert_eq!(reports(PROGRAM.replace(") nil }", "); nil }").replace(": n default", ": n\n default").as_str()), Vec::<String>::new());
+    assert_eq!(
+        reports(PROGRAM.replace(") nil }", "); nil }").replace(": n default", ": n\n default").as_str()),
+        Vec::<String>::new()
+    );
     for _ in 0..8 {
         sources.push(PROGRAM.as_bytes().to_vec());
     }
