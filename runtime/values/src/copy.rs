@@ -53,11 +53,12 @@ pub unsafe fn transfer(ctx: &mut Ctx, obj: *mut Obj) -> *mut Obj {
         // Slots are emptied of shared objects right away, but these are given up only at the end: their counts must
         // keep telling that they are shared.
         let mut given_up: Vec<*mut Obj> = Vec::new();
-        let mut pending = vec![obj];
+        let mut pending: Vec<*mut Obj> = Vec::new();
         let mut complete = true;
-        while let Some(owner) = pending.pop() {
+        let mut next = Some(obj);
+        while let Some(owner) = next {
             let copier = &mut copier;
-            let (given_up, pending) = (&mut given_up, &mut pending);
+            let (given_up, nested) = (&mut given_up, &mut pending);
             complete &= each_slot(copier.plans, owner, |slot, place| {
                 let child = *place as *mut Obj;
                 if slot != Slot::Counted || child.is_null() || object::count(child) < 0 {
@@ -65,7 +66,7 @@ pub unsafe fn transfer(ctx: &mut Ctx, obj: *mut Obj) -> *mut Obj {
                 }
                 if object::count(child) == 1 {
                     if (*child).kind > KIND_BYTES {
-                        pending.push(child);
+                        nested.push(child);
                     }
                     return true;
                 }
@@ -81,9 +82,7 @@ pub unsafe fn transfer(ctx: &mut Ctx, obj: *mut Obj) -> *mut Obj {
                 given_up.push(child);
                 true
             });
-            if !complete {
-                break;
-            }
+            next = if complete { pending.pop() } else { None };
         }
         for child in given_up {
             object::release(ctx, child);

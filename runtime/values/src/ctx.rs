@@ -53,6 +53,8 @@ pub struct Heap {
     pub bytes_live: i64,
     /// Bytes of the process's bound that this shard has taken and not used.
     pub(crate) allowance: i64,
+    /// Bytes beyond the bound that may be used to handle a want of memory.
+    pub(crate) grace: i64,
     /// The empty list that releases work with, kept for its capacity.
     pub(crate) dead: Vec<*mut Obj>,
     pub(crate) plans: Option<Box<crate::object::Plans>>,

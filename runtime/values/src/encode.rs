@@ -53,7 +53,7 @@ struct Encoder<'b, 'c> {
     out: &'b mut Builder<'c>,
     shapes: &'b Shapes,
     plans: &'b Plans,
-    /// Containers that are not finished, outermost first.
+    /// Containers around the one being written, outermost first.
     open: Vec<Open<'b>>,
 }
 
@@ -80,35 +80,39 @@ impl<'b> Encoder<'b, '_> {
     /// # Safety
     /// A live value of its type, which nothing changes meanwhile.
     unsafe fn run(&mut self, value: Value) -> Result<(), Refusal> {
-        let mut next = Some(value);
-        loop {
-            // SAFETY: the caller's promise holds for everything below the value too.
-            unsafe {
-                if let Some(value) = next {
-                    self.begin(value)?;
-                }
-                // A graph of few objects can have an endless text; memory ends it.
-                let Some(mut open) = self.open.pop() else { return Ok(()) };
-                if self.out.failed() {
-                    return Ok(());
-                }
-                next = self.member(&mut open);
-                if next.is_some() {
-                    self.open.push(open);
+        // SAFETY: the caller's promise holds for everything below the value too.
+        unsafe {
+            let Some(mut current) = self.begin(value)? else { return Ok(()) };
+            loop {
+                match self.member(&mut current) {
+                    Some(value) => {
+                        if let Some(inner) = self.begin(value)? {
+                            if self.open.len() + 1 >= DEPTH as usize {
+                                return Err(Refusal::TooDeep);
+                            }
+                            self.open.push(std::mem::replace(&mut current, inner));
+                        }
+                    }
+                    // A graph of few objects can have an endless text; memory ends it.
+                    None if self.out.failed() => return Ok(()),
+                    None => match self.open.pop() {
+                        Some(outer) => current = outer,
+                        None => return Ok(()),
+                    },
                 }
             }
         }
     }
 
-    /// Writes a scalar, or the opening bracket of a container, which is then open.
-    unsafe fn begin(&mut self, value: Value) -> Result<(), Refusal> {
+    /// Writes a scalar, or the opening bracket of a container, which is returned.
+    unsafe fn begin(&mut self, value: Value) -> Result<Option<Open<'b>>, Refusal> {
         let Value { mut ty, mut first, second, field } = value;
         let mut desc = self.shapes.ty(ty);
         if let TypeDesc::Nullable(inner) = desc {
             if self.plans.words(ty) == 2 {
                 if first == 0 {
                     self.out.put(b"null");
-                    return Ok(());
+                    return Ok(None);
                 }
                 first = second;
             }
@@ -138,18 +142,19 @@ impl<'b> Encoder<'b, '_> {
                 TypeDesc::Json => self.out.put(text::bytes(first as *mut Obj)),
                 TypeDesc::Multi(element) => {
                     let words = multi::words_with(self.plans, first as *mut Obj);
-                    return self.enter(b"[", Open::Multi { element, words, at: 0 });
+                    self.out.put(b"[");
+                    return Ok(Some(Open::Multi { element, words, at: 0 }));
                 }
                 TypeDesc::Map(key, value) => {
-                    let open = Open::Map { key, value, obj: first as *mut Obj, position: 0 };
-                    return self.enter(b"{", open);
+                    self.out.put(b"{");
+                    return Ok(Some(Open::Map { key, value, obj: first as *mut Obj, position: 0 }));
                 }
                 TypeDesc::Object(_) | TypeDesc::Union(_) | TypeDesc::Interface => {
                     let obj = first as *mut Obj;
                     let class = (*obj).kind.wrapping_sub(FIRST_CLASS) as usize;
                     if let (Some(desc), Some(plan)) = (self.shapes.classes.get(class), self.plans.classes.get(class)) {
-                        let open = Open::Object { fields: &desc.fields, keys: &plan.json_keys, obj, at: 0 };
-                        return self.enter(b"{", open);
+                        self.out.put(b"{");
+                        return Ok(Some(Open::Object { fields: &desc.fields, keys: &plan.json_keys, obj, at: 0 }));
                     }
                     self.out.put(b"null");
                 }
@@ -157,16 +162,7 @@ impl<'b> Encoder<'b, '_> {
                 TypeDesc::Nullable(_) => self.out.put(b"null"),
             }
         }
-        Ok(())
-    }
-
-    fn enter(&mut self, bracket: &[u8], open: Open<'b>) -> Result<(), Refusal> {
-        if self.open.len() >= DEPTH as usize {
-            return Err(Refusal::TooDeep);
-        }
-        self.out.put(bracket);
-        self.open.push(open);
-        Ok(())
+        Ok(None)
     }
 
     /// The next member of a container, with what precedes it written; or `None` with the closing bracket written.

@@ -173,7 +173,7 @@ pub fn set_heap_limit(bytes: u64) {
 /// Takes `bytes` from the shard's account. False: the process's bound is reached.
 #[inline]
 fn charge(heap: &mut Heap, bytes: i64) -> bool {
-    if heap.allowance < bytes && !refill(heap, bytes) {
+    if heap.allowance < bytes && !refill(heap, bytes) && !use_grace(heap, bytes) {
         return false;
     }
     heap.allowance -= bytes;
@@ -192,6 +192,22 @@ fn refill(heap: &mut Heap, bytes: i64) -> bool {
         }
     }
     false
+}
+
+/// Bytes beyond the bound that a shard may use after it has run out of memory, so that the trap can be caught: for the
+/// error object, its texts and the first steps of the handler.
+const GRACE: i64 = 4 << 10;
+/// Most bytes beyond the bound, however often memory runs out.
+const MOST_DEBT: i64 = 512 << 10;
+
+/// Lets the account go below zero, within the grace that the last want of memory has given.
+#[cold]
+fn use_grace(heap: &mut Heap, bytes: i64) -> bool {
+    let granted = bytes <= heap.grace && heap.allowance - bytes >= -MOST_DEBT;
+    if granted {
+        heap.grace -= bytes;
+    }
+    granted
 }
 
 #[inline]
@@ -224,6 +240,8 @@ pub fn uncharge(ctx: &mut Ctx, bytes: usize) {
 /// Leaves trap 4 pending.
 #[cold]
 pub fn out_of_memory(ctx: &mut Ctx) {
+    // SAFETY: a context always points at the heap of its shard.
+    unsafe { (*ctx.heap).grace = GRACE };
     ctx.raise(abi::trap::OOM, abi::trap::OUT_OF_MEMORY);
 }
 

@@ -12,7 +12,7 @@ use abi::symbols::PART_TEXT;
 use values::ctx::{Ctx, Heap, Image};
 use values::object::{self, Obj};
 use values::text::Part;
-use values::{map, multi, text};
+use values::{copy, map, multi, text};
 
 fn with_ctx(test: impl FnOnce(&mut Ctx)) {
     let image = Image {
@@ -67,7 +67,7 @@ fn growth_traps_at_the_bound_and_goes_on_after_release() {
                 }
             }
             caught(ctx);
-            assert!(live(ctx) <= BOUND && live(ctx) > BOUND / 3, "{}", live(ctx));
+            assert!(live(ctx) <= BOUND + (64 << 10) && live(ctx) > BOUND / 3, "{}", live(ctx));
             unsafe { object::release(ctx, list) };
         }
 
@@ -106,6 +106,23 @@ fn growth_traps_at_the_bound_and_goes_on_after_release() {
         }
         unsafe { object::release(ctx, m) };
 
+        // After the trap there is room to handle it, though not for ever.
+        let mut hoard: Vec<*mut Obj> = Vec::new();
+        for _ in 0..1000 {
+            loop {
+                let t = text::new(ctx, &[b'x'; 40]);
+                if t.is_null() {
+                    break;
+                }
+                hoard.push(t);
+            }
+            caught(ctx);
+        }
+        assert!(live(ctx) > BOUND && live(ctx) <= BOUND + (1 << 20), "{}", live(ctx));
+        for t in hoard {
+            unsafe { object::release(ctx, t) };
+        }
+
         let mut s = text::new(ctx, &[b'y'; 1000]);
         let copy = text::new(ctx, &[b'z'; 1000]);
         loop {
@@ -116,6 +133,30 @@ fn growth_traps_at_the_bound_and_goes_on_after_release() {
         }
         caught(ctx);
         unsafe { object::release(ctx, copy) };
+        assert_eq!(live(ctx), 0);
+
+        // Copies that do not fit leave the original and nothing else; a message is consumed all the same.
+        let texts = multi::new(ctx, TYPE_TEXT, 0);
+        for _ in 0..BOUND / 100 {
+            let t = text::new(ctx, &[b'x'; 40]);
+            unsafe {
+                object::retain(t);
+                assert!(multi::push(ctx, texts, t as u64, 0));
+            }
+        }
+        let before = live(ctx);
+        unsafe {
+            object::retain(texts);
+            assert!(copy::transfer(ctx, texts).is_null());
+        }
+        caught(ctx);
+        assert_eq!(live(ctx), before);
+        let all: Vec<u64> = unsafe { multi::words(ctx, texts) }.to_vec();
+        assert!(unsafe { copy::transfer(ctx, texts) }.is_null());
+        caught(ctx);
+        for t in all {
+            unsafe { object::release(ctx, t as *mut Obj) };
+        }
         assert_eq!(live(ctx), 0);
 
         assert!(text::new(ctx, &vec![0; 32 << 20]).is_null());

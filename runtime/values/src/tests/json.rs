@@ -367,3 +367,24 @@ fn equality_of_graphs_ends() {
     assert!(!unsafe { equal::equal(&w.ctx, TYPE_FLOAT, [f64::NAN.to_bits(), 0], [f64::NAN.to_bits(), 0]) });
     assert!(unsafe { equal::equal(&w.ctx, TYPE_FLOAT, [0.0f64.to_bits(), 0], [(-0.0f64).to_bits(), 0]) });
 }
+
+#[test]
+fn deep_values_need_little_stack() {
+    // A fiber leaves the runtime 32 KiB; the debug build of this test gets twice that.
+    let deep = || {
+        let mut w = World::new(node_shapes());
+        let t = w.text(&format!("{}{}", "{\"next\":".repeat(126) + "{", "}".repeat(127)));
+        unsafe {
+            let a = decode::decode(&mut w.ctx, 6, t);
+            let b = decode::decode(&mut w.ctx, 6, t);
+            assert!(equal::equal(&w.ctx, 6, [a as u64, 0], [b as u64, 0]));
+            let c = crate::copy::deep_copy(&mut w.ctx, b);
+            let out = encode::encode(&mut w.ctx, 6, c as u64, 0);
+            assert!(!out.is_null());
+            for obj in [t, a, b, c, out] {
+                w.release(obj);
+            }
+        }
+    };
+    std::thread::Builder::new().stack_size(64 << 10).spawn(deep).unwrap().join().unwrap();
+}
