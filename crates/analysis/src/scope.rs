@@ -289,6 +289,9 @@ impl Env<'_> {
             for package in 1..self.packages.len() {
                 let package = u32::try_from(package).unwrap_or(PRELUDE);
                 if let Some(entry) = self.type_names.get(&(package, key.clone())) {
+                    if let Some(module) = entry.module {
+                        self.mark_used(file, module);
+                    }
                     let module = entry.module.map_or_else(String::new, |m| self.module_path(m).to_owned());
                     return TypeLookup::NotExported { module, span: entry.span };
                 }

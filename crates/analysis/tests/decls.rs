@@ -168,6 +168,16 @@ fn single_files() {
         ("@table class A { bs: backlink B.a }\n@table class B { a: Int }", &["WO-E252 1:31"]),
         ("@table class A { bs: backlink B.aa }\n@table class B { a: A }", &["WO-E202 1:33"]),
         ("@table class A { bs: backlink C.a }", &["WO-E225 1:31"]),
+        // columns
+        ("interface I { fn f() }\n@table class A { x: I }", &["WO-E251 2:21"]),
+        ("class M { }\n@table class A { x: ?multi actor M }", &["WO-E251 2:21"]),
+        ("class N { next: ?N }\nclass H { n: N }\n@table class A { x: map<Text, H> }", &["WO-E251 3:21"]),
+        ("type U = E | V(u: ?U)\nclass H { n: ?U }\n@table class A { x: H, y: U, z: json.Value }", &[]),
+        (
+            "class V { }\n@table(durable: false) class W { }\n@table class A { x: ref V, y: ?W, z: A }",
+            &["WO-E224 3:21", "WO-E224 3:31"],
+        ),
+        ("class V { }\n@table(durable: false) class W { x: ref V, a: A }\n@table class A { }", &[]),
         // entry
         ("fn main() { }", &[]),
         ("fn main(args: multi Text) -> Int { return 0 }", &[]),
@@ -348,7 +358,7 @@ fn own_error_class() {
 fn interfaces() {
     let source = "interface Shape { fn area() -> Int\n fn scale(by: Int) }\ninterface Named { fn name() -> Text }\n\
         interface Both { fn area() -> Int\n fn scale(by: Int) }\ninterface Wide { fn area() -> ?Int }\n\
-        class Sq { fn area() -> Int { return 1 }\n fn scale(by: Int) { } }\n\
+        interface Maybe { fn text(by: Text) -> ?Text }\nclass Text1 { fn text(by: ?Text) -> Text { return \"\" } }\nclass Sq { fn area() -> Int { return 1 }\n fn scale(by: Int) { } }\n\
         class Loose { fn area() -> Bool { return true }\n fn scale(by: ?Int) -> Text { return \"\" } }\n\
         class Bad { fn area() -> Text { return \"\" }\n fn scale(by: Int) { } }\n\
         class Static { static fn area() -> Int { return 1 }\n fn scale(by: Int) { } }\n\
@@ -523,11 +533,71 @@ fn unused_uses() {
 }
 
 #[test]
+fn a_name_that_is_not_exported_uses_its_module() {
+    let files = [("m.wo", "use kit\nfn f(p: Pen) { }\nfn main() { }"), ("kit:k.wo", "class Pen { }")];
+    let output = analysis::check(&input(&files));
+    assert_eq!(codes(&files, &output.diagnostics), ["WO-E217 m.wo:2:9"]);
+}
+
+#[test]
 fn several_entries_are_one_report() {
     let files = [("a/a.wo", "fn main() { }"), ("b/b.wo", "fn main() { }"), ("c/c.wo", "fn main(a: multi Text) { }")];
     let output = analysis::check(&input(&files));
     assert_eq!(codes(&files, &output.diagnostics), ["WO-E215 b/b.wo:1:4"]);
     assert!(files.iter().all(|(path, _)| output.diagnostics[0].title.contains(path)));
+}
+
+#[test]
+fn long_chains_of_interfaces_need_no_stack() {
+    let n = 3_000;
+    let mut source = String::new();
+    for i in 0..n {
+        source.push_str(&format!(
+            "interface I{i} {{ fn f() -> I{} }}\nclass C{i} {{ fn f() -> C{} {{ return self.f() }} }}\n",
+            (i + 1) % n,
+            (i + 1) % n
+        ));
+        source.push_str(&format!("interface J{i} {{ fn g() }}\n"));
+    }
+    source.push_str("class G { fn g() { } }");
+    with_env(&[("m.wo", source.as_str())], |env| {
+        let root = iface(env, "I0");
+        assert!(env.satisfies(class(env, "C0"), root).is_ok());
+        for i in 0..n - 1 {
+            let (from, to) = (iface(env, &format!("J{i}")), iface(env, &format!("J{}", i + 1)));
+            env.covers(from, to).unwrap();
+        }
+        let first = iface(env, "J0");
+        let last = iface(env, &format!("J{}", n - 1));
+        assert!(env.satisfies(class(env, "G"), first).is_ok());
+        assert_eq!(env.program.interfaces[last.0 as usize].impls.len(), 1);
+    });
+}
+
+#[test]
+fn dump_hir_prints_everything() {
+    let source = "typedef P = { x: Int = 1, ?y: Text }\ntype S = Idle | Failed(why: Text)\ninterface N { fn name() -> ?Text }\n\
+        class A { pub(read) n: Int = 2\n fn name() -> Text { return \"a\" } }\n\
+        fn show(n: N) -> Text { let t = n.name()\n if t == nil { return \"-\" }\n return t }\n\
+        fn main() -> Int { let s: S = Failed(\"x\")\n let k = switch s { case Idle: 0\n case Failed(w): len(w) }\n\
+        let r = try k / 0 catch (e) -1\n while r < 3 { r += 1 }\n print(show(A {}))\n return r }";
+    let output = analysis::check(&input(&[("m.wo", source)]));
+    assert!(output.diagnostics.is_empty(), "{:#?}", output.diagnostics);
+    let text = analysis::dump_hir(&output.program.unwrap());
+    for wanted in [
+        "record P {\n  x: Int = 1\n  y: ?Text = nil\n}",
+        "class A {\n  pub(read) n: Int = 2\n}",
+        "union S = Idle | Failed(why: Text)",
+        "interface N {\n  fn name() -> ?Text\n  impl A: f2",
+        "show(n#0: N) -> Text {",
+        "switch #1 = s#0 exhaustive {",
+        "case S.Failed(w#",
+        "try k#",
+        "IntAdd= 1",
+        "(A { n: default } to N)",
+    ] {
+        assert!(text.contains(wanted), "{wanted}\n{text}");
+    }
 }
 
 #[test]

@@ -4,6 +4,7 @@
 
 mod annotations;
 mod classes;
+mod columns;
 mod defaults;
 mod entry;
 mod functions;
@@ -72,6 +73,7 @@ pub fn collect<'a>(input: &'a Input, diags: &mut Vec<Diagnostic>) -> Env<'a> {
     classes::members(&mut env, &decls, diags);
     functions::signatures(&mut env, input, &decls, diags);
     annotations::check(&mut env, &decls, diags);
+    columns::check(&env, &decls, diags);
     defaults::check(&mut env, &decls, diags);
     entry::find(&mut env, input, diags);
     env
