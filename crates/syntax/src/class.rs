@@ -4,10 +4,10 @@ use diagnostics::Diagnostic;
 use diagnostics::span::Span;
 
 use crate::ast::{
-    Annotation, AnnotationArgs, Class, Const, DefaultKind, Default_, Expr, ExprKind, Field, Fn, Literal, Name, Piece,
+    Annotation, AnnotationArgs, Class, Const, Default_, DefaultKind, Expr, ExprKind, Field, Fn, Literal, Name, Piece,
     TableArg, TableValue, UnOp,
 };
-use crate::decl::{const_decl, fn_decl, inline_fn, no_clause};
+use crate::decl::{const_decl, fn_decl, no_clause, skip_inline};
 use crate::expr::expr;
 use crate::literal::unescape;
 use crate::state::{
@@ -15,7 +15,7 @@ use crate::state::{
 };
 use crate::token::{K, Token};
 use crate::types::ty;
-use crate::words::legacy_error;
+use crate::words::{doctrine_error, legacy_error};
 
 /// At `class` or `type`, after the modifiers.
 pub(crate) fn class(inp: &mut Input<'_, '_>, is_pub: bool, annotations: Vec<Annotation>) -> Res<Class> {
@@ -77,11 +77,19 @@ fn member(inp: &mut Input<'_, '_>) -> Res<Member> {
         }
         K::Fn => fn_decl(inp, false, false).map(Member::Fn),
         K::Const => inp.parse(const_decl(false, false)).map(Member::Const),
-        K::Inline => inline_fn(inp),
+        K::Inline => {
+            skip_inline(inp, "a field, `fn`, `const` or `}`")?;
+            fn_decl(inp, false, false).map(Member::Fn)
+        }
         K::Service | K::Policy | K::On if next != K::Colon => {
             let span = span_of(inp, at);
             let word = String::from_utf8_lossy(text(inp, at));
             special(at, legacy_error(span, &word))
+        }
+        kind if kind.is_doctrine() && next != K::Colon => {
+            let span = span_of(inp, at);
+            let word = String::from_utf8_lossy(text(inp, at));
+            special(at, doctrine_error(span, &word))
         }
         kind if kind.is_field_name() => field(inp, false, at).map(Member::Field),
         _ => fail(inp, "a field, `fn`, `const` or `}`"),
@@ -95,10 +103,14 @@ fn read_only_field(inp: &mut Input<'_, '_>) -> Res<Field> {
         let at = peek(inp);
         let span = span_of(inp, at);
         let found = inp.state().describe(at);
-        let diagnostic = Diagnostic::error(101, span, format!("expected `(read)` after `pub` in a class, found {found}"))
-            .label("members have no visibility of their own")
-            .note("`pub(read)` makes a field assignable in the class's methods only; there is no other `pub` in a class")
-            .help("write `pub(read) name: T`, or leave `pub` out");
+        let diagnostic = Diagnostic::error(
+            101,
+            span,
+            format!("expected `(read)` after `pub` in a class, found {found}"),
+        )
+        .label("members have no visibility of their own")
+        .note("`pub(read)` makes a field assignable in the class's methods only; there is no other `pub` in a class")
+        .help("write `pub(read) name: T`, or leave `pub` out");
         return special(at, diagnostic);
     }
     for _ in 0..3 {

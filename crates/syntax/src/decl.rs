@@ -5,14 +5,14 @@ use diagnostics::Diagnostic;
 use diagnostics::span::Span;
 
 use crate::ast::{
-    Annotation, Const, Decl, File, Fn, Ident, Interface, Literal, Mode, Param, Record, Sig, Test, Type, TypeKind, Union,
-    Use, Variant,
+    Annotation, Const, Decl, File, Fn, Ident, Interface, Literal, Mode, Param, Record, Sig, Test, Type, TypeKind,
+    Union, Use, Variant,
 };
 use crate::class::{annotation, class, field};
 use crate::expr::expr;
 use crate::state::{
-    Extra, Input, Res, Tokens, ahead, bump, eat, end_of_statement, expect, fail, ident_of, peek, rest,
-    skip_newlines, span_of, special, text,
+    Extra, Input, Res, Tokens, ahead, bump, eat, end_of_statement, expect, fail, ident_of, peek, rest, skip_newlines,
+    span_of, special, text,
 };
 use crate::stmt::block;
 use crate::token::{K, Token};
@@ -212,6 +212,8 @@ fn record_decl<'s>(is_pub: bool) -> impl Parser<'s, Tokens<'s>, Record, Extra<'s
         })
 }
 
+type Payload = Option<Vec<(Ident, Type)>>;
+
 fn union_decl<'s>(is_pub: bool) -> impl Parser<'s, Tokens<'s>, Union, Extra<'s>> {
     let payload = name("the name of a payload field or `)`")
         .then_ignore(token(K::Colon, "`:` and the field's type"))
@@ -221,7 +223,7 @@ fn union_decl<'s>(is_pub: bool) -> impl Parser<'s, Tokens<'s>, Union, Extra<'s>>
         .delimited_by(token(K::LParen, "`(`"), token(K::RParen, "`,` or `)`"));
     let end_offset = custom(|inp: &mut Input<'s, '_>| Ok(peek(inp).start));
     let variant = name("the name of a variant").then(payload.or_not()).then(end_offset).map_with(
-        |((name, fields), end): ((Ident, Option<Vec<(Ident, Type)>>), u32), extra| {
+        |((name, fields), end): ((Ident, Payload), u32), extra| {
             let has_payload = fields.is_some();
             let span = if has_payload { extra.state().0.span(name.span.start, end) } else { name.span };
             Variant { name, fields: fields.unwrap_or_default(), span }
@@ -266,11 +268,11 @@ pub(crate) fn fn_decl(inp: &mut Input<'_, '_>, is_pub: bool, is_static: bool) ->
     Ok(Fn { is_pub, is_static, sig, body, span })
 }
 
-/// `inline fn` is refused where `inline` stands.
-pub(crate) fn inline_fn<T>(inp: &mut Input<'_, '_>) -> Res<T> {
+/// At `inline`: refused in front of `fn`, and read over.
+pub(crate) fn skip_inline(inp: &mut Input<'_, '_>, wanted: &'static str) -> Res<()> {
     let at = peek(inp);
     if ahead(inp, 1) != K::Fn {
-        return fail(inp, "a declaration");
+        return fail(inp, wanted);
     }
     let function = rest(inp).get(2).copied().filter(|t| t.kind.is_name());
     let shown = match function {
@@ -282,7 +284,9 @@ pub(crate) fn inline_fn<T>(inp: &mut Input<'_, '_>) -> Res<T> {
         .label("this word is refused")
         .note("the compiler decides by itself what to inline")
         .help(format!("write `fn {shown}`"));
-    special(at, diagnostic)
+    inp.state().emit(diagnostic);
+    let _ = bump(inp);
+    Ok(())
 }
 
 /// `extends` and `implements` behind the name of a class or interface.
@@ -387,10 +391,14 @@ fn declaration(inp: &mut Input<'_, '_>, decls: &mut Vec<Decl>) -> Res<()> {
     let at = peek(inp);
     let is_class = at.kind == K::Class || (at.kind == K::Type && ahead(inp, 2) != K::Assign);
     if !is_class && let Some(first) = annotations.first() {
-        let diagnostic = Diagnostic::error(101, first.span, format!("annotation `@{}` before something else than a class", first.name.name))
-            .label("only a class can be annotated here")
-            .note("annotations stand before `class` or `type`, and behind the type of a field")
-            .help("remove the annotation");
+        let diagnostic = Diagnostic::error(
+            101,
+            first.span,
+            format!("annotation `@{}` before something else than a class", first.name.name),
+        )
+        .label("only a class can be annotated here")
+        .note("annotations stand before `class` or `type`, and behind the type of a field")
+        .help("remove the annotation");
         return special(at, diagnostic);
     }
     let decl = match at.kind {
@@ -408,7 +416,10 @@ fn declaration(inp: &mut Input<'_, '_>, decls: &mut Vec<Decl>) -> Res<()> {
         K::Class | K::Type if is_class => Decl::Class(class(inp, exported, annotations)?),
         K::Type => Decl::Union(inp.parse(union_decl(exported))?),
         K::Test if ahead(inp, 1) != K::Assign => Decl::Test(test_decl(inp)?),
-        K::Inline => return inline_fn(inp),
+        K::Inline => {
+            skip_inline(inp, "a declaration")?;
+            Decl::Fn(fn_decl(inp, exported, false)?)
+        }
         kind if kind.is_doctrine() => {
             let span = span_of(inp, at);
             let word = String::from_utf8_lossy(text(inp, at));
@@ -433,13 +444,16 @@ fn recover(inp: &mut Input<'_, '_>, at: Token) {
     let mut depth = 0usize;
     let mut last = K::Nl;
     let mut first = true;
+    // What follows a refused word on its line belongs to it.
+    let mut same_line = at.kind.is_doctrine();
     loop {
         let token = peek(inp);
         if token.kind == K::Eof {
             return;
         }
         let behind = token.start >= at.start && !(first && token.start == at.start);
-        if behind && starts_declaration(inp, token, last) {
+        same_line &= !(behind && token.kind == K::Nl);
+        if behind && !same_line && starts_declaration(inp, token, last) {
             let outer = last == K::Nl && inp.state().column_of(token.start) <= column;
             if depth == 0 || outer {
                 return;
@@ -478,4 +492,3 @@ mod tests {
         assert_eq!(doc_above(b"x fn", 2), "");
     }
 }
-

@@ -6,8 +6,8 @@ use std::fmt::Write as _;
 use diagnostics::span::{FileId, LineIndex};
 
 use crate::ast::{
-    Annotation, AnnotationArgs, BinOp, Block, Class, Const, Decl, DefaultKind, Expr, ExprKind, Field, File, Fn, Handler,
-    Ident, Literal, Mode, Piece, Query, Sig, Stmt, StmtKind, Switch, TableValue, Type, TypeKind, UnOp,
+    Annotation, AnnotationArgs, BinOp, Block, Class, Const, Decl, DefaultKind, Expr, ExprKind, Field, File, Fn,
+    Handler, Ident, Literal, Mode, Piece, Query, Sig, Stmt, StmtKind, Switch, TableValue, Type, TypeKind, UnOp,
 };
 use crate::lex::lex;
 
@@ -373,8 +373,13 @@ impl Printer {
         self.word(")");
     }
 
+    /// Operands may be chains of thousands of links, hence the check of the stack.
     fn expr(&mut self, expr: &Expr) {
-        match &expr.kind {
+        stacker::maybe_grow(64 * 1024, 1024 * 1024, || self.expr_kind(&expr.kind, expr));
+    }
+
+    fn expr_kind(&mut self, kind: &ExprKind, expr: &Expr) {
+        match kind {
             ExprKind::Int(v) => {
                 let _ = write!(self.out, "{v}");
             }

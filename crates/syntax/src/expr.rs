@@ -221,10 +221,11 @@ fn postfix(inp: &mut Input<'_, '_>, nb: bool) -> Res<Expr> {
 fn chain_limit<T>(inp: &mut Input<'_, '_>) -> Res<T> {
     let at = peek(inp);
     let span = span_of(inp, at);
-    let diagnostic = Diagnostic::error(101, span, format!("a chain of more than {MAX_POSTFIX} `.`, `()`, `[]` or `as`"))
-        .label("the limit is exceeded here")
-        .note(format!("one operand has at most {MAX_POSTFIX} of them"))
-        .help("name the intermediate value with `let`");
+    let diagnostic =
+        Diagnostic::error(101, span, format!("a chain of more than {MAX_POSTFIX} `.`, `()`, `[]` or `as`"))
+            .label("the limit is exceeded here")
+            .note(format!("one operand has at most {MAX_POSTFIX} of them"))
+            .help("name the intermediate value with `let`");
     special(at, diagnostic)
 }
 
@@ -301,7 +302,8 @@ fn contextual(inp: &mut Input<'_, '_>, nb: bool) -> Res<Expr> {
     match token.kind {
         K::From => {
             let next = rest(inp);
-            let is_query = next.get(1).is_some_and(|t| t.kind.is_name()) && next.get(2).is_some_and(|t| t.kind == K::In);
+            let is_query =
+                next.get(1).is_some_and(|t| t.kind.is_name()) && next.get(2).is_some_and(|t| t.kind == K::In);
             if is_query { nested(inp, |inp| query(inp, nb)) } else { named(inp, nb) }
         }
         K::Insert => {
@@ -332,6 +334,9 @@ fn contextual(inp: &mut Input<'_, '_>, nb: bool) -> Res<Expr> {
 fn named(inp: &mut Input<'_, '_>, nb: bool) -> Res<Expr> {
     let token = bump(inp);
     let ident = ident_of(inp, token);
+    if nb && looks_like_fields(rest(inp)) {
+        return constructor_in_condition(inp, &ident);
+    }
     if nb || peek(inp).kind != K::LBrace {
         let Ident { name, span } = ident;
         return Ok(Expr { kind: ExprKind::Name(name), span });
@@ -339,6 +344,26 @@ fn named(inp: &mut Input<'_, '_>, nb: bool) -> Res<Expr> {
     let (fields, close) = constructor_fields(inp)?;
     let span = inp.state().span(token.start, close.end);
     Ok(Expr { kind: ExprKind::New { class: ident, fields }, span })
+}
+
+/// `{ name :`, which starts no block.
+fn looks_like_fields(tokens: &[Token]) -> bool {
+    let [brace, inner @ ..] = tokens else { return false };
+    let inner = match inner {
+        [first, inner @ ..] if first.kind == K::Nl => inner,
+        inner => inner,
+    };
+    brace.kind == K::LBrace && matches!(inner, [name, colon, ..] if name.kind.is_field_name() && colon.kind == K::Colon)
+}
+
+fn constructor_in_condition<T>(inp: &mut Input<'_, '_>, class: &Ident) -> Res<T> {
+    let at = peek(inp);
+    let diagnostic =
+        Diagnostic::error(101, class.span, format!("constructor of `{}` where a `{{` starts a block", class.name))
+            .label("not a constructor here")
+            .note("in conditions, loop iterables, `switch` subjects and query clauses `name {` begins the block")
+            .help("put the constructor into parentheses");
+    special(at, diagnostic)
 }
 
 fn spawn(inp: &mut Input<'_, '_>) -> Res<Expr> {

@@ -65,6 +65,8 @@ struct Lexer<'s> {
     diagnostics: Vec<Diagnostic>,
     errors: Vec<u32>,
     modes: Vec<Mode>,
+    /// Index in `modes` of the open raw literal; there is never a second one inside it.
+    raw_level: Option<usize>,
     ifs: Vec<Condition>,
     /// All open conditions hold.
     live: bool,
@@ -85,6 +87,7 @@ pub(crate) fn lex(file: FileId, source: &[u8], flags: &[String]) -> Lexed {
         diagnostics: Vec::new(),
         errors: Vec::new(),
         modes: Vec::new(),
+        raw_level: None,
         ifs: Vec::new(),
         live: true,
         pending: None,
@@ -127,6 +130,7 @@ impl Lexer<'_> {
         }
         self.close_ifs(0);
         self.out.push(Token { kind: K::Eof, start: offset(end), end: offset(end) });
+        self.errors.sort_unstable();
         Lexed { tokens: self.out, diagnostics: self.diagnostics, errors: self.errors }
     }
 
@@ -202,15 +206,19 @@ impl Lexer<'_> {
                 && last.span.end == offset(start)
             {
                 last.span.end = offset(end);
-                let text = String::from_utf8_lossy(self.source.get(last.span.start as usize..end).unwrap_or_default());
-                if text.len() <= 40 {
-                    last.title = bad_title(&text);
+                let run = self.source.get(last.span.start as usize..end).unwrap_or_default();
+                if run.len() <= 16 {
+                    last.title = bad_title(&String::from_utf8_lossy(run));
                 }
             }
             self.bad_end = end;
             return;
         }
         self.bad_end = end;
+        if self.diagnostics.len() >= MAX_DIAGNOSTICS {
+            self.errors.push(offset(start));
+            return;
+        }
         let text = self.text(start, end);
         let help = match text {
             b"!" => "write `not x` for negation, `!=` for inequality",
@@ -237,6 +245,9 @@ impl Lexer<'_> {
     // ---- literals ----
 
     fn open(&mut self, quote: Quote, start: usize, end: usize) {
+        if quote == Quote::Raw {
+            self.raw_level = Some(self.modes.len());
+        }
         self.modes.push(Mode {
             quote,
             start,
@@ -255,7 +266,7 @@ impl Lexer<'_> {
 
     /// A backtick opens a raw literal, or shows that a hole of the raw literal around it is not closed.
     fn backtick(&mut self, start: usize, end: usize) {
-        match self.modes.iter().position(|m| m.quote == Quote::Raw) {
+        match self.raw_level {
             Some(level) => self.abandon(level, end, Self::unclosed_hole),
             None => self.open(Quote::Raw, start, end),
         }
@@ -303,6 +314,7 @@ impl Lexer<'_> {
 
     fn close_literal(&mut self, from: usize, at: usize) {
         let Some(mode) = self.modes.pop() else { return };
+        self.forget_raw();
         if mode.has_holes {
             if at > from {
                 self.emit(K::StrPart, from, at);
@@ -313,6 +325,11 @@ impl Lexer<'_> {
             self.emit(kind, mode.start, at + 1);
         }
         self.resume_at(at + 1);
+    }
+
+    fn forget_raw(&mut self) {
+        let depth = self.modes.len();
+        self.raw_level = self.raw_level.filter(|level| *level < depth);
     }
 
     fn open_hole(&mut self, from: usize, at: usize, escaped: bool) {
@@ -348,7 +365,7 @@ impl Lexer<'_> {
         }
         let (escaped, hole_ifs) = (mode.escaped, mode.hole_ifs);
         if escaped && self.source.get(end) != Some(&b'}') {
-            let level = self.modes.iter().position(|m| m.quote == Quote::Raw).unwrap_or(0);
+            let level = self.raw_level.unwrap_or(0);
             let rest = self.source.get(end..).unwrap_or_default();
             let resume = rest.iter().position(|b| *b == b'`').map_or(self.source.len(), |n| end + n + 1);
             self.abandon(level, resume, Self::unclosed_hole);
@@ -363,9 +380,10 @@ impl Lexer<'_> {
 
     /// A line feed in quoted text ends this literal and all quoted literals it sits in.
     fn line_feed(&mut self, at: usize) {
-        let level = self.modes.iter().rposition(|m| m.quote == Quote::Raw).map_or(0, |n| n + 1);
+        let level = self.raw_level.map_or(0, |n| n + 1);
         self.abandon(level, at, |this, start| {
-            let end = this.source.get(start..at).and_then(|t| t.iter().position(|b| *b == b'\n')).map_or(at, |n| start + n);
+            let end =
+                this.source.get(start..at).and_then(|t| t.iter().position(|b| *b == b'\n')).map_or(at, |n| start + n);
             Diagnostic::error(5, this.span(start, end.max(start + 1)), "line feed in a quoted text")
                 .label("this text is not closed on its line")
                 .note("a quoted text ends on the line where it starts")
@@ -383,6 +401,7 @@ impl Lexer<'_> {
         self.ifs.truncate(mode.ifs);
         self.live = mode.live;
         self.modes.truncate(level);
+        self.forget_raw();
         self.pending = None;
         let diagnostic = diagnostic(self, start);
         self.report(diagnostic);
@@ -478,6 +497,10 @@ impl Lexer<'_> {
     }
 
     fn misuse(&mut self, start: usize, end: usize, title: &str) {
+        if self.diagnostics.len() >= MAX_DIAGNOSTICS {
+            self.errors.push(offset(start));
+            return;
+        }
         let diagnostic = Diagnostic::error(3, self.span(start, end), title)
             .label("this directive has no effect")
             .note("sections are written `#if NAME` … `#else` … `#end`, with at most one `#else`; `-D NAME` defines a name")

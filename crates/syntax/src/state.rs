@@ -105,7 +105,8 @@ impl State<'_> {
     /// Reports `failure` unless a lexical error in the same statement or an earlier failure explains it.
     pub fn report(&mut self, failure: Failure) {
         let at = failure.at;
-        if self.last_failure == at.start || self.lexical_between(self.anchor, at.end) {
+        let is_known = self.last_failure == at.start || self.lexical_between(self.anchor, at.end);
+        if is_known || self.diagnostics.len() >= MAX_DIAGNOSTICS {
             self.failures += 1;
             self.last_failure = at.start;
             return;
@@ -119,7 +120,7 @@ impl State<'_> {
     pub fn report_hole(&mut self, failure: Failure, hole: Span) {
         let lexical = self.lexical_between(hole.start, hole.end);
         self.last_failure = failure.at.start;
-        if lexical {
+        if lexical || self.diagnostics.len() >= MAX_DIAGNOSTICS {
             self.failures += 1;
             return;
         }
@@ -129,11 +130,16 @@ impl State<'_> {
             return;
         }
         let help = inner.help.unwrap_or_default();
-        let diagnostic = Diagnostic::error(101, hole, format!("this hole does not hold one expression: {}", inner.title))
-            .label("between the braces stands exactly one expression, without a line break at either end")
-            .related(inner.span, inner.label)
-            .note("a hole is an expression whose value is inserted into the text")
-            .help(if help.is_empty() { "compute the value in a `let` first, then name it here".to_owned() } else { help });
+        let diagnostic =
+            Diagnostic::error(101, hole, format!("this hole does not hold one expression: {}", inner.title))
+                .label("between the braces stands exactly one expression, without a line break at either end")
+                .related(inner.span, inner.label)
+                .note("a hole is an expression whose value is inserted into the text")
+                .help(if help.is_empty() {
+                    "compute the value in a `let` first, then name it here".to_owned()
+                } else {
+                    help
+                });
         self.emit(diagnostic);
     }
 

@@ -49,7 +49,9 @@ pub(crate) fn legacy_error(span: Span, word: &str) -> Diagnostic {
         "service" => {
             ("a class holds fields, constants and methods only", "write a class with a `receive` method and `spawn` it")
         }
-        "policy" => ("a class holds fields, constants and methods only", "check access in the functions that use the row"),
+        "policy" => {
+            ("a class holds fields, constants and methods only", "check access in the functions that use the row")
+        }
         _ => ("a class holds fields, constants and methods only", "write a method and call it where the event happens"),
     };
     Diagnostic::error(101, span, format!("`{word}` is not supported here"))
@@ -62,6 +64,12 @@ pub(crate) fn legacy_error(span: Span, word: &str) -> Diagnostic {
 pub(crate) fn advice(found: K, wanted: &str) -> (&'static str, &'static str) {
     let value_wanted = wanted == "an expression";
     match found {
+        K::LegacyInsert => {
+            ("`INSERT` is a word of an earlier form of the language", "write `insert C { field: value }`")
+        }
+        K::LegacySelect => {
+            ("`SELECT` is a word of an earlier form of the language", "write `from x in C where … select x`")
+        }
         K::FatArrow => ("`=>` has no use in the language", "write `->` before a result type, `:` after a `case`"),
         K::Amp if value_wanted => ("`&` is the bitwise operator", "write `and` for logical conjunction"),
         K::Pipe if value_wanted => ("`|` is the bitwise operator", "write `or` for logical disjunction"),
