@@ -52,7 +52,7 @@ impl<'a> Cx<'_, 'a> {
         let before = self.flow.clone();
         self.flow.narrow(if is_and { &left_facts.when_true } else { &left_facts.when_false });
         let mark = self.nil_log.len();
-        let (right, mut right_facts) = self.expr_facts(rhs, Want::Value);
+        let (right, right_facts) = self.expr_facts(rhs, Want::Value);
         let right = self.boolean(right, rhs, &site);
         let after = std::mem::take(&mut self.flow);
         self.flow = self.join(before, after);
@@ -64,7 +64,11 @@ impl<'a> Cx<'_, 'a> {
             let lost = self.nil_log.get(mark..).unwrap_or_default();
             kept.retain(|l| !lost.contains(l));
         }
-        kept.append(if is_and { &mut right_facts.when_true } else { &mut right_facts.when_false });
+        for local in if is_and { right_facts.when_true } else { right_facts.when_false } {
+            if !kept.contains(&local) {
+                kept.push(local);
+            }
+        }
         if left.ty == Types::ERROR || right.ty == Types::ERROR {
             return (self.error(span), facts);
         }
