@@ -42,6 +42,10 @@ impl<'a> Cx<'_, 'a> {
                 _ => {
                     let (value, ty) = self.address(shown, at, arg);
                     message = ty;
+                    if value.ty == Types::NEVER {
+                        values.push(value);
+                        break;
+                    }
                     value
                 }
             };
@@ -50,6 +54,10 @@ impl<'a> Cx<'_, 'a> {
         if values.iter().any(|v| v.ty == Types::ERROR) {
             return self.error(span);
         }
+        let values = match self.until_never(values) {
+            Ok(values) => values,
+            Err(never) => return never,
+        };
         let (builtin, ty) = match shown.as_str() {
             "send" => (Builtin::Send, Types::VOID),
             "monitor" => (Builtin::Monitor, Types::VOID),
@@ -77,7 +85,7 @@ impl<'a> Cx<'_, 'a> {
                 let value = self.need(value, arg, &site);
                 (value, message)
             }
-            TyKind::Error => (value, Types::ERROR),
+            TyKind::Error | TyKind::Never => (value, Types::ERROR),
             _ if value.ty == Types::NIL => (self.need(value, arg, &site), Types::ERROR),
             _ => {
                 let given = self.show(value.ty);

@@ -83,7 +83,7 @@ impl<'a> Cx<'_, 'a> {
             let value = self.expr(arg, Want::Value);
             let value = self.settle(value);
             if matches!(self.kind(value.ty), TyKind::Error | TyKind::Never) {
-                return self.error(span);
+                return value;
             }
             let inner = self.strip(value.ty);
             if matches!(self.kind(inner), TyKind::Backlink(..)) {
@@ -130,9 +130,12 @@ impl<'a> Cx<'_, 'a> {
             let value = self.expr(arg, Want::Value);
             let value = self.settle(value);
             let value = self.need(value, arg, &site);
-            if !matches!(self.kind(value.ty), TyKind::Error | TyKind::Never)
-                && !self.unify(pattern, value.ty, &mut bindings)
-            {
+            if value.ty == Types::NEVER {
+                // Nothing is known of the rest, and nothing of it is reached.
+                values.push(value);
+                break;
+            }
+            if value.ty != Types::ERROR && !self.unify(pattern, value.ty, &mut bindings) {
                 let (want, given) = (self.show_pattern(pattern), self.show(value.ty));
                 return self.fail(
                     Diagnostic::error(
@@ -150,6 +153,10 @@ impl<'a> Cx<'_, 'a> {
         if values.iter().any(|v| v.ty == Types::ERROR) {
             return self.error(span);
         }
+        let values = match self.until_never(values) {
+            Ok(values) => values,
+            Err(never) => return never,
+        };
         self.finish_builtin(&shown, chosen, values, &bindings, span)
     }
 
@@ -285,7 +292,8 @@ impl<'a> Cx<'_, 'a> {
         let site = Site::Builtin(shown.clone(), 1, !shown.contains('.'));
         if shown == "class_name" {
             common = self.strip(common);
-            if !matches!(self.kind(common), TyKind::Class(_) | TyKind::Iface(_)) {
+            let never = values.iter().any(|v| v.ty == Types::NEVER);
+            if !never && !matches!(self.kind(common), TyKind::Class(_) | TyKind::Iface(_)) {
                 let given = self.show(common);
                 return self.fail(
                     Diagnostic::error(209, span, format!("argument 1 of `class_name` cannot be `{given}`"))
@@ -300,6 +308,10 @@ impl<'a> Cx<'_, 'a> {
         if values.iter().any(|v| v.ty == Types::ERROR) {
             return self.error(span);
         }
+        let values = match self.until_never(values) {
+            Ok(values) => values,
+            Err(never) => return never,
+        };
         let (builtin, ty) = match shown.as_str() {
             "json.encode" => (Builtin::JsonEncode, Types::TEXT),
             "class_name" => (Builtin::ClassName, Types::TEXT),

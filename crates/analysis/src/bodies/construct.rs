@@ -188,18 +188,40 @@ impl<'a> Cx<'_, 'a> {
                 dropped.push(value);
                 continue;
             }
-            let value = dropped.drain(..).rev().fold(value, |value, subject| {
-                let (ty, span) = (value.ty, value.span);
-                let subject_local = self.new_local(Name::default(), subject.ty, subject.span);
-                let block = hir::Block { stmts: Vec::new(), end: span };
-                let body = hir::BlockExpr { block, value: Some(value) };
-                let arms = vec![hir::Arm { test: hir::ArmTest::Default, body, span }];
-                let switch = hir::Switch { subject, subject_local, arms, exhaustive: false };
-                Expr { kind: ExprKind::Switch(Box::new(switch)), ty, span }
-            });
+            let value = self.after(std::mem::take(&mut dropped), value);
             out.push((index, value));
         }
         out
+    }
+
+    /// `value`, with `dropped` evaluated and dropped before it.
+    pub(super) fn after(&mut self, dropped: Vec<Expr>, value: Expr) -> Expr {
+        dropped.into_iter().rev().fold(value, |value, subject| {
+            let (ty, span) = (value.ty, value.span);
+            let subject_local = self.new_local(Name::default(), subject.ty, subject.span);
+            let mut block = hir::Block { stmts: Vec::new(), end: span };
+            let value = if ty == Types::NEVER {
+                block.stmts.push(hir::Stmt { kind: hir::StmtKind::Expr(value), span });
+                None
+            } else {
+                Some(value)
+            };
+            let body = hir::BlockExpr { block, value };
+            let arms = vec![hir::Arm { test: hir::ArmTest::Default, body, span }];
+            let switch = hir::Switch { subject, subject_local, arms, exhaustive: false };
+            Expr { kind: ExprKind::Switch(Box::new(switch)), ty, span }
+        })
+    }
+
+    /// Operands of which one never completes: what comes before it is evaluated, what follows is not reached. Gives the
+    /// operands back when all complete.
+    pub(super) fn until_never(&mut self, mut values: Vec<Expr>) -> Result<Vec<Expr>, Expr> {
+        let Some(at) = values.iter().position(|v| v.ty == Types::NEVER) else { return Ok(values) };
+        values.truncate(at + 1);
+        match values.pop() {
+            Some(never) => Err(self.after(values, never)),
+            None => Ok(values),
+        }
     }
 
     /// A field's default as an expression of the field's type.

@@ -386,6 +386,9 @@ impl<'a> Cx<'_, 'a> {
         if target == Types::ERROR || value.ty == Types::ERROR {
             return self.error(span);
         }
+        if value.ty == Types::NEVER {
+            return value;
+        }
         if let Err(why) = self.env.decodable(target) {
             let shown = self.show(target);
             return self.fail(

@@ -52,7 +52,7 @@ impl<'a> Cx<'_, 'a> {
         let before = self.flow.clone();
         self.flow.narrow(if is_and { &left_facts.when_true } else { &left_facts.when_false });
         let mark = self.nil_log.len();
-        let (right, mut right_facts) = self.expr_facts(rhs, Want::Value);
+        let (right, right_facts) = self.expr_facts(rhs, Want::Value);
         let right = self.boolean(right, rhs, &site);
         let after = std::mem::take(&mut self.flow);
         self.flow = self.join(before, after);
@@ -64,7 +64,11 @@ impl<'a> Cx<'_, 'a> {
             let lost = self.nil_log.get(mark..).unwrap_or_default();
             kept.retain(|l| !lost.contains(l));
         }
-        kept.append(if is_and { &mut right_facts.when_true } else { &mut right_facts.when_false });
+        for local in if is_and { right_facts.when_true } else { right_facts.when_false } {
+            if !kept.contains(&local) {
+                kept.push(local);
+            }
+        }
         if left.ty == Types::ERROR || right.ty == Types::ERROR {
             return (self.error(span), facts);
         }
@@ -118,6 +122,9 @@ impl<'a> Cx<'_, 'a> {
         if left.ty == Types::ERROR || right.ty == Types::ERROR {
             return self.error(span);
         }
+        if left.ty == Types::NEVER {
+            return left;
+        }
         match (left.ty == Types::NIL, right.ty == Types::NIL) {
             (true, true) => return Expr { kind: ExprKind::Bool(!negated), ty: Types::BOOL, span },
             (true, false) => return self.is_nil(right, negated, span),
@@ -157,6 +164,7 @@ impl<'a> Cx<'_, 'a> {
     fn is_nil(&mut self, operand: Expr, negated: bool, span: Span) -> Expr {
         let operand = match self.kind(operand.ty) {
             TyKind::Nullable(_) | TyKind::Maybe { .. } => operand,
+            TyKind::Never => return operand,
             _ => {
                 let operand = self.settle(operand);
                 if operand.ty == Types::ERROR {
@@ -328,7 +336,7 @@ impl<'a> Cx<'_, 'a> {
                 );
             }
         }
-        if failed { self.error(span) } else { joined(parts, span) }
+        if failed { self.error(span) } else { self.joined(parts, span) }
     }
 
     /// A text literal, with holes or without.
@@ -337,7 +345,7 @@ impl<'a> Cx<'_, 'a> {
             return Expr { kind: ExprKind::Text(bytes.clone()), ty: Types::TEXT, span };
         }
         let mut parts = Vec::with_capacity(pieces.len());
-        if self.pieces(pieces, span, &mut parts) { joined(parts, span) } else { self.error(span) }
+        if self.pieces(pieces, span, &mut parts) { self.joined(parts, span) } else { self.error(span) }
     }
 
     /// Appends the parts of a literal; false after an error.
@@ -381,6 +389,23 @@ impl<'a> Cx<'_, 'a> {
         good
     }
 
+    fn joined(&mut self, parts: Vec<Expr>, span: Span) -> Expr {
+        let mut parts = match self.until_never(parts) {
+            Ok(parts) => parts,
+            Err(never) => return never,
+        };
+        if parts.is_empty() {
+            return Expr { kind: ExprKind::Text(Vec::new()), ty: Types::TEXT, span };
+        }
+        if let [only] = parts.as_slice()
+            && only.ty == Types::TEXT
+            && let Some(only) = parts.pop()
+        {
+            return only;
+        }
+        Expr { kind: ExprKind::Concat(parts), ty: Types::TEXT, span }
+    }
+
     fn escaped(&mut self, hole: &'a ast::Expr, at: Span) -> Expr {
         let name = ast::Name::new_static("esc");
         if !self.is_function_name(&name) {
@@ -406,19 +431,6 @@ fn push_part(parts: &mut Vec<Expr>, e: Expr) {
         },
         _ => parts.push(e),
     }
-}
-
-fn joined(mut parts: Vec<Expr>, span: Span) -> Expr {
-    if parts.is_empty() {
-        return Expr { kind: ExprKind::Text(Vec::new()), ty: Types::TEXT, span };
-    }
-    if let [only] = parts.as_slice()
-        && only.ty == Types::TEXT
-        && let Some(only) = parts.pop()
-    {
-        return only;
-    }
-    Expr { kind: ExprKind::Concat(parts), ty: Types::TEXT, span }
 }
 
 type Chosen = Option<(BinaryOp, Ty, Ty)>;

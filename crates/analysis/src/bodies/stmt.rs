@@ -139,10 +139,12 @@ impl<'e, 'a> Cx<'e, 'a> {
             let failed = value.ty == Types::ERROR || ty == Types::ERROR;
             return (!failed).then(|| StmtKind::Assign(Place::Local(local), retype(value, ty)));
         }
-        let place = self.place(target);
-        let Some((place, ty, site)) = place else {
-            let _ = self.expr(value, Want::Value);
-            return None;
+        let (place, ty, site) = match self.place(target) {
+            Ok(found) => found,
+            Err(never) => {
+                let _ = self.expr(value, Want::Value);
+                return never.map(StmtKind::Expr);
+            }
         };
         let value = self.check(value, ty, &site);
         (value.ty != Types::ERROR).then_some(StmtKind::Assign(place, value))
@@ -177,15 +179,20 @@ impl<'e, 'a> Cx<'e, 'a> {
     }
 
     /// A field or element as a target, its type, and the slot it is for messages.
-    fn place(&mut self, target: &'a ast::Expr) -> Option<(Place, Ty, Site)> {
+    ///
+    /// `Err`: reported, or with the expression that never completes in place of the assignment.
+    fn place(&mut self, target: &'a ast::Expr) -> Result<(Place, Ty, Site), Option<Expr>> {
         match &target.kind {
             ast::ExprKind::Field(base, field) => {
                 let value = self.expr(base, Want::Value);
                 let value = self.settle(value);
                 let value = self.need(value, base, &Site::Base(field.name.clone()));
+                if value.ty == Types::NEVER {
+                    return Err(Some(value));
+                }
                 let TyKind::Class(class) = self.kind(value.ty) else {
                     let _ = self.field_of(value, field, target.span);
-                    return None;
+                    return Err(None);
                 };
                 let found = self.env.field(class, &field.name).map(|(i, f)| (i, f.ty, f.read_only, f.span));
                 let class_name = self.class_name(class);
@@ -210,11 +217,11 @@ impl<'e, 'a> Cx<'e, 'a> {
                             );
                         }
                         let site = Site::Field(class_name, field.name.clone());
-                        Some((Place::Field(value, class, index), ty, site))
+                        Ok((Place::Field(value, class, index), ty, site))
                     }
                     _ => {
                         let _ = self.field_of(value, field, target.span);
-                        None
+                        Err(None)
                     }
                 }
             }
@@ -225,22 +232,27 @@ impl<'e, 'a> Cx<'e, 'a> {
                 match self.kind(value.ty) {
                     TyKind::Multi(element) => {
                         let at = self.check(index, Types::INT, &Site::Index);
-                        (at.ty != Types::ERROR).then_some((Place::Element(value, at), element, Site::Element))
+                        (at.ty != Types::ERROR)
+                            .then_some((Place::Element(value, at), element, Site::Element))
+                            .ok_or(None)
                     }
                     TyKind::Map(key, element) => {
                         let key = self.check(index, key, &Site::Key);
-                        (key.ty != Types::ERROR).then_some((Place::Entry(value, key), element, Site::Element))
+                        (key.ty != Types::ERROR)
+                            .then_some((Place::Entry(value, key), element, Site::Element))
+                            .ok_or(None)
                     }
-                    TyKind::Error | TyKind::Never => None,
+                    TyKind::Never => Err(Some(value)),
+                    TyKind::Error => Err(None),
                     _ => {
                         let _ = self.not_indexable(&value);
-                        None
+                        Err(None)
                     }
                 }
             }
             _ => {
                 let _ = self.bad_target(target.span, "this expression", "assign to a local, a field or an element");
-                None
+                Err(None)
             }
         }
     }
@@ -267,10 +279,12 @@ impl<'e, 'a> Cx<'e, 'a> {
             self.assigned(local, given);
             return (value.ty != Types::ERROR).then_some(StmtKind::Assign(Place::Local(local), value));
         }
-        let place = self.place(target);
-        let Some((place, ty, site)) = place else {
-            let _ = self.expr(value, Want::Value);
-            return None;
+        let (place, ty, site) = match self.place(target) {
+            Ok(found) => found,
+            Err(never) => {
+                let _ = self.expr(value, Want::Value);
+                return never.map(StmtKind::Expr);
+            }
         };
         // Stands for the value that is read from the place; a missing map entry reads as zero.
         let read = Expr { kind: ExprKind::Nil, ty, span: target.span };
@@ -444,6 +458,9 @@ impl<'e, 'a> Cx<'e, 'a> {
             (first, second, body)
         });
         self.flow = self.join(head, frame.breaks);
+        if value.ty == Types::NEVER {
+            return Some(StmtKind::Expr(value));
+        }
         if first_ty == Types::ERROR {
             return None;
         }

@@ -34,6 +34,7 @@ impl<'a> Cx<'_, 'a> {
             _ => None,
         };
         let failed = subject.ty == Types::ERROR;
+        let never = subject.ty == Types::NEVER;
         let subject_local = self.new_local(Name::default(), subject.ty, subject.span);
         let mut arms: Vec<(ArmTest, Part<'a>)> = Vec::with_capacity(switch.arms.len());
         let mut default: Option<Part<'a>> = None;
@@ -75,7 +76,7 @@ impl<'a> Cx<'_, 'a> {
             end = self.join(end, after);
         }
         let exhaustive = self.is_exhaustive(union, &subject, &covered);
-        if default.is_none() && !exhaustive && !failed {
+        if default.is_none() && !exhaustive && !failed && !never {
             self.not_exhaustive(union, subject.ty, &covered, switch.subject.span);
         }
         self.flow = end;
@@ -94,6 +95,9 @@ impl<'a> Cx<'_, 'a> {
         }
         if failed || ty == Types::ERROR {
             return self.error(span);
+        }
+        if subject.ty == Types::NEVER {
+            return subject;
         }
         let kind = ExprKind::Switch(Box::new(hir::Switch { subject, subject_local, arms: out, exhaustive }));
         Expr { kind, ty, span }

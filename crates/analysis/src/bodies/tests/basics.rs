@@ -417,3 +417,40 @@ fn main() {
 "#,
     );
 }
+
+/// What reports must name (12.2): the title, and the help where the fix is known.
+#[test]
+fn wording() {
+    let cases = [
+        ("fn main() { let i = 1\n print_int(i-1) }", "`i-1`", "`i - 1`"),
+        ("fn main() { let total = 1\n print_int(totl) }", "`totl`", "`total`"),
+        ("fn main() { pritn(\"a\") }", "`pritn`", "`print`"),
+        ("fn main() { let a = \"x\" + \"y\" }", "`+` between `Text` and `Text`", "`..`"),
+        ("class Pen { ink: Int\n w: Int }\nfn main() { let p = Pen { } }", "lacks `ink`, `w`", "`ink: …`"),
+        ("class Pen { ink: Int }\nfn main() { let p = Pen { ikn: 1 } }", "`Pen` has no field `ikn`", "`ink`"),
+        ("class Pen { ink: Int }\nfn main() { let p = Pem { } }", "unknown class `Pem`", "`Pen`"),
+        ("fn main() { let x = time.now() }", "without `use time`", "`use time`"),
+        ("use net\nfn main() { net.lisen(\"\", 1) }", "`lisen`", "`net.listen`"),
+        (
+            "type L = Red | Green | Blue\nfn f(l: L) { switch l { case Red: print(\"\") } }\nfn main() {}",
+            "`Green`, `Blue`",
+            "`default:`",
+        ),
+        ("fn f(t: ?Text) -> Text { return t }\nfn main() {}", "`t` is `?Text`", "`if t != nil"),
+        (
+            "fn f(x: Int) -> Int { if x == 1 { return 1 } }\nfn main() {}",
+            "`f` can end without a value of type `Int`",
+            "?Int",
+        ),
+        ("fn main() { let x: Text = 1 }", "local `x` must be `Text`, found `Int`", "${"),
+        ("fn main() { let xs = [] }", "`[]` has no type here", "let x: multi Int"),
+        ("fn f(a: Int) {}\nfn main() { f(1, 2) }", "`f` takes 1 argument, given 2", "1 argument"),
+        ("fn main() { print(`{{ 1 }}`) }", "`esc`", "`use view`"),
+    ];
+    for (source, title, help) in cases {
+        let out = super::check(source);
+        let [report] = out.diagnostics.as_slice() else { panic!("{source}: {:#?}", out.diagnostics) };
+        assert!(report.title.contains(title), "{source}: {}", report.title);
+        assert!(report.help.as_ref().is_some_and(|h| h.contains(help)), "{source}: {:?}", report.help);
+    }
+}

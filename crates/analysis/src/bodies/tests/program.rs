@@ -222,3 +222,90 @@ typedef Box2 = { n: Int, m: multi Int }
         .as_str(),
     );
 }
+
+/// An expression that never completes may stand anywhere a value may; nothing of it is lost.
+#[test]
+fn never_anywhere() {
+    let uses = [
+        "let x = NO",
+        "let x: Int = NO",
+        "let x: ?Text = NO",
+        "for x in NO { print(x) }",
+        "for k, v in NO { print(k) }",
+        "NO.f = 1",
+        "NO[1] = 2",
+        "NO[1] += 2",
+        "xs[NO] = 2",
+        "xs[0] = NO",
+        "xs[0] += NO",
+        "m[NO] = 1",
+        "p.n = NO",
+        "p.n += NO",
+        "push(NO, 1)",
+        "push(xs, NO)",
+        "set(m, NO, 1)",
+        "set(NO, 1, 1)",
+        "print_int(len(NO))",
+        "print(NO)",
+        "print(\"a${NO}b\")",
+        "print(\"a\" .. NO .. \"b\")",
+        "print(json.encode(NO))",
+        "assert_eq(1, NO)",
+        "assert_eq(NO, 1)",
+        "assert_eq(NO, NO)",
+        "print(class_name(NO))",
+        "let x = json.decode(NO) as P",
+        "send(NO, P { n: 1 })",
+        "send(a, NO)",
+        "time.after(1, NO, P { n: 1 })",
+        "let x = call(NO, P { n: 1 })",
+        "let x = NO + 1",
+        "let x = 1 + NO",
+        "let x = NO == 1",
+        "let x = 1 == NO",
+        "let x = NO == nil",
+        "let x = NO and true",
+        "let x = true or NO",
+        "let x = not NO",
+        "let x = -NO",
+        "if NO { print(\"a\") } else { print(\"b\") }",
+        "while NO { print(\"a\") }",
+        "do { print(\"a\") } while NO",
+        "let x = NO.f",
+        "let x = NO.f(1)",
+        "let x = NO[0]",
+        "let x = xs[NO]",
+        "let x = [NO]",
+        "let x = [1, NO]",
+        "let x = P { n: NO }",
+        "let x = P { n: 1, n: NO }",
+        "let x = V(NO)",
+        "let x = f(NO)",
+        "let x = p.g(NO)",
+        "let x = switch NO { case 1: 2\n default: 3 }",
+        "switch NO { case 1: print(\"a\") }",
+        "let x = switch 1 { case NO: 2\n default: 3 }",
+        "let x = switch 1 { case 1: NO\n default: 3 }",
+        "let x = switch 1 { default: NO }",
+        "let x = try NO catch (e) 1",
+        "let x = try 1 catch (e) NO",
+        "let x = try NO catch (e) NO",
+        "let x: ?Int = try NO catch (e) nil",
+        "try NO catch (e) { print(e.msg) }",
+        "return NO",
+        "f(NO) + NO",
+        "NO",
+    ];
+    for line in uses {
+        let line = line.replace("NO", "trap(\"t\")");
+        let source = format!(
+            "use json\nuse time\nclass P {{ n: Int\n fn g(n: Int) -> Int {{ return n }}\n fn receive(m: P) -> Int {{ return 1 }} }}\n\
+             type U = V(n: Int) | W\nfn f(n: Int) -> Int {{ return n }}\n\
+             fn t(xs: multi Int, m: map<Int, Int>, p: P, a: actor P) {{\n  {line}\n}}\nfn main() {{ }}\n"
+        );
+        let output = check(&source);
+        assert!(output.program.is_some(), "{line}: {:#?}", output.diagnostics);
+        let text = crate::dump_hir(&output.program.unwrap());
+        assert!(text.contains("Trap("), "{line}\n{text}");
+    }
+}
