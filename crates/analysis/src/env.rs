@@ -56,6 +56,8 @@ pub struct Env<'a> {
     /// Interfaces whose values are converted to others: every class of the first serves the second too.
     pub(crate) covered: FxHashMap<IfaceId, Vec<IfaceId>>,
     pub(crate) covered_set: FxHashSet<(IfaceId, IfaceId)>,
+    /// Names that spelling suggestions may still be compared with: reports of a broken program stay linear in its size.
+    pub(crate) suggestions: std::cell::Cell<u32>,
     /// What `Env::file` answers for an id that is not in the input.
     pub(crate) no_file: FileScope,
 }
@@ -148,6 +150,10 @@ pub struct FileScope {
     pub module: ModuleId,
     pub display: String,
     pub uses: Vec<UseEntry>,
+    /// Used modules other than its own, each once, with the `uses` that reach it.
+    pub(crate) used_modules: FxHashMap<ModuleId, Vec<usize>>,
+    /// `uses` by alias.
+    pub(crate) aliases: FxHashMap<Name, Vec<usize>>,
 }
 
 /// A `use` of the file; `used` is set by bodies when something was reached through it (`WO-W202` otherwise).

@@ -44,12 +44,6 @@ pub struct WellKnown {
     pub time_parts: ClassId,
 }
 
-impl Default for ClassId {
-    fn default() -> ClassId {
-        ClassId(0)
-    }
-}
-
 #[derive(Clone, Debug)]
 pub struct Class {
     pub name: Name,

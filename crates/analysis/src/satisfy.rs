@@ -5,7 +5,7 @@
 //! interface), and those on the first again. All of them must hold, none is an alternative to another, so the set of
 //! questions that can be reached is collected with a work list and fails as a whole if one of them fails by itself.
 //!
-//! Dispatch calls the table's function with exactly the types of the interface's signature. Where a method's types
+//! Dispatch calls the table's function with exactly the words of the interface's signature. Where a method's words
 //! differ from them (a `?Int` parameter for an `Int` of the signature, no result for `Int`), an adapter function is
 //! made here whose body converts and calls the method.
 
@@ -299,8 +299,9 @@ impl Env<'_> {
     /// `via`: types that the values pass through on their way.
     fn adapt(&mut self, method: FuncId, sig: &Sig, via: Option<&Sig>) -> FuncId {
         let Some(func) = self.program.funcs.get(method.0 as usize) else { return method };
-        let same_params = func.locals.iter().skip(1).zip(&sig.params).all(|(local, (_, ty))| local.ty == *ty);
-        if same_params && func.ret == sig.ret {
+        let same_params =
+            func.locals.iter().skip(1).zip(&sig.params).all(|(local, (_, ty))| self.same_word(local.ty, *ty));
+        if same_params && self.same_word(func.ret, sig.ret) {
             return method;
         }
         let func = func.clone();
@@ -340,6 +341,26 @@ impl Env<'_> {
         self.bodies.push(None);
         self.funcs.push(origin.unwrap_or_else(|| self.origin(span.file, false)));
         adapter
+    }
+
+    /// Whether a value of one type is one of the other as it stands: the same type, or two pointers that differ by `?`
+    /// or by being seen as an interface.
+    fn same_word(&self, a: Ty, b: Ty) -> bool {
+        a == b || (self.is_pointer(a) && self.is_pointer(b))
+    }
+
+    fn is_pointer(&self, ty: Ty) -> bool {
+        match self.program.types.kind(self.program.types.strip(ty)) {
+            TyKind::Text
+            | TyKind::Bytes
+            | TyKind::Json
+            | TyKind::Class(_)
+            | TyKind::Iface(_)
+            | TyKind::Multi(_)
+            | TyKind::Map(..) => true,
+            TyKind::Union(union) => self.program.unions.get(union.0 as usize).is_some_and(|u| u.has_payload),
+            _ => false,
+        }
     }
 
     /// A value in a slot of another type, by the rules of `step`, which has said yes.

@@ -3,7 +3,7 @@
 
 use crate::env::{
     ConstEntry, ConstLookup, Elsewhere, Env, FileScope, FuncLookup, ModuleId, NAMESPACES, NamedType, PRELUDE,
-    QualifiedLookup, TypeEntry, TypeLookup, UseTarget,
+    QualifiedLookup, TypeEntry, TypeLookup, UseEntry, UseTarget,
 };
 use crate::hir::{ClassId, FuncId, UnionId};
 use diagnostics::span::FileId;
@@ -24,25 +24,20 @@ impl Env<'_> {
 
     /// Marks every `use` of the file that reaches this module.
     pub fn mark_used(&self, file: FileId, module: ModuleId) {
-        for entry in &self.file(file).uses {
-            if entry.target == UseTarget::Module(module) {
+        let scope = self.file(file);
+        for index in scope.used_modules.get(&module).into_iter().flatten() {
+            if let Some(entry) = scope.uses.get(*index) {
                 entry.used.set(true);
             }
         }
     }
 
-    /// The modules a file uses, each once, without its own.
-    fn used_modules(&self, file: FileId) -> Vec<ModuleId> {
+    /// The modules among `declaring` that the file uses, in the order of its `use`s.
+    fn used_among(&self, file: FileId, declaring: Option<&Vec<ModuleId>>) -> Vec<ModuleId> {
         let scope = self.file(file);
-        let mut out: Vec<ModuleId> = Vec::with_capacity(scope.uses.len());
-        for entry in &scope.uses {
-            if let UseTarget::Module(module) = entry.target
-                && module != scope.module
-                && !out.contains(&module)
-            {
-                out.push(module);
-            }
-        }
+        let uses = |m: &ModuleId| scope.used_modules.get(m);
+        let mut out: Vec<ModuleId> = declaring.into_iter().flatten().filter(|m| uses(m).is_some()).copied().collect();
+        out.sort_by_key(|m| uses(m).and_then(|u| u.first().copied()));
         out
     }
 
@@ -55,7 +50,7 @@ impl Env<'_> {
             return FuncLookup::Found(entry.func);
         }
         let mut found: Vec<(ModuleId, FuncId)> = Vec::new();
-        for module in self.used_modules(file) {
+        for module in self.used_among(file, self.func_modules.get(name)) {
             if let Some(entry) = self.modules.get(module.0 as usize).and_then(|m| m.funcs.get(name))
                 && entry.is_pub
             {
@@ -115,10 +110,15 @@ impl Env<'_> {
         }
     }
 
+    fn uses_as(&self, file: FileId, alias: &str) -> impl Iterator<Item = &UseEntry> {
+        let scope = self.file(file);
+        scope.aliases.get(alias).into_iter().flatten().filter_map(|i| scope.uses.get(*i))
+    }
+
     /// The modules that `alias` stands for in this file (two `use`s may share an alias); marks their `use`s.
     fn aliased(&self, file: FileId, alias: &str) -> Vec<ModuleId> {
         let mut out = Vec::new();
-        for entry in self.file(file).uses.iter().filter(|u| u.alias == alias) {
+        for entry in self.uses_as(file, alias) {
             if let UseTarget::Module(module) = entry.target {
                 entry.used.set(true);
                 if !out.contains(&module) {
@@ -161,17 +161,15 @@ impl Env<'_> {
     /// not reported again.
     #[must_use]
     pub fn alias_is_broken(&self, file: FileId, alias: &str) -> bool {
-        self.file(file).uses.iter().any(|u| u.alias == alias && u.target == UseTarget::Unknown)
+        self.uses_as(file, alias).any(|u| u.target == UseTarget::Unknown)
     }
 
     /// The reserved namespace that `alias` means in this file, if it is used here.
     #[must_use]
     pub fn namespace(&self, file: FileId, alias: &str) -> Option<Name> {
         let mut found = None;
-        for entry in &self.file(file).uses {
-            if let UseTarget::Namespace(name) = &entry.target
-                && entry.alias == alias
-            {
+        for entry in self.uses_as(file, alias) {
+            if let UseTarget::Namespace(name) = &entry.target {
                 entry.used.set(true);
                 found = Some(name.clone());
             }
@@ -206,7 +204,7 @@ impl Env<'_> {
             return self.one_const(file, &own);
         }
         let mut used = Vec::new();
-        for module in self.used_modules(file) {
+        for module in self.used_among(file, Some(declaring)) {
             used.extend(entries(module).iter().filter(|e| e.is_pub).map(|e| (module, e)));
         }
         if !used.is_empty() {
@@ -291,6 +289,9 @@ impl Env<'_> {
             for package in 1..self.packages.len() {
                 let package = u32::try_from(package).unwrap_or(PRELUDE);
                 if let Some(entry) = self.type_names.get(&(package, key.clone())) {
+                    if let Some(module) = entry.module {
+                        self.mark_used(file, module);
+                    }
                     let module = entry.module.map_or_else(String::new, |m| self.module_path(m).to_owned());
                     return TypeLookup::NotExported { module, span: entry.span };
                 }
@@ -345,7 +346,10 @@ impl Env<'_> {
 
     /// The candidate nearest in spelling, if one is near enough to be meant; ties go to the alphabetically first.
     pub fn near<'s>(&self, name: &str, candidates: impl Iterator<Item = &'s str>) -> Option<String> {
-        nearest(name, candidates)
+        if self.suggestions.get() == 0 {
+            return None;
+        }
+        nearest(name, candidates.inspect(|_| self.suggestions.set(self.suggestions.get().saturating_sub(1))))
     }
 }
 

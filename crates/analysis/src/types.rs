@@ -8,7 +8,7 @@ use rustc_hash::FxHashMap;
 pub struct Ty(pub u32);
 
 /// Index into `hir::Program::classes` (classes, records, predeclared records).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ClassId(pub u32);
 /// Index into `hir::Program::unions`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

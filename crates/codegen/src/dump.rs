@@ -44,7 +44,7 @@ fn dump(
         lower::function(&mut unit, &mut ctx.func, &mut builder, index as u32).map_err(context)?;
         let text = print(&unit, &mut ctx).map_err(context)?;
         ctx.clear();
-        let mut names: FxHashMap<u32, &str> = unit.runtime_names().collect();
+        let mut names: FxHashMap<u32, &str> = unit.helper_names().collect();
         names.extend(unit.ids.iter().zip(&program.funcs).map(|(id, f)| (id.as_u32(), f.display.as_str())));
         let file = options.files.get(func.file as usize).map_or("", String::as_str);
         out.push_str(&format!("; {} ({file}:{})\n{}\n", func.display, func.line, with_names(&text, &names)));

@@ -2,6 +2,10 @@
 //! `mir::ir` one to one and knows no rule of the language. Code, literals and dispatch tables are leaked: they live
 //! as long as the process.
 #![allow(unsafe_code, reason = "addresses of generated code become function pointers")]
+#![allow(
+    clippy::indexing_slicing,
+    reason = "dense tables, indexed by blocks and locals that were checked against them"
+)]
 
 mod dump;
 mod frame;

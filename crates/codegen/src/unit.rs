@@ -35,6 +35,8 @@ pub(crate) struct Unit<'a> {
     /// Per dispatch table: code addresses by class.
     tables: Vec<&'static [AtomicUsize]>,
     runtime: FxHashMap<&'static str, (FuncId, &'static Symbol)>,
+    /// The out-of-line release of `lower::release`, once something calls it.
+    release: Option<FuncId>,
     /// `None` for dumps, which need no addresses.
     functions: Option<&'a Functions<'a>>,
 }
@@ -97,6 +99,7 @@ impl<'a> Unit<'a> {
             literals: Literals::new(functions.is_none()),
             tables: Vec::new(),
             runtime: FxHashMap::default(),
+            release: None,
             functions,
         };
         for func in &program.funcs {
@@ -135,9 +138,20 @@ impl<'a> Unit<'a> {
         Ok((id, symbol))
     }
 
-    /// Names of the runtime functions used so far, by their function index in the module.
-    pub(crate) fn runtime_names(&self) -> impl Iterator<Item = (u32, &'static str)> {
-        self.runtime.iter().map(|(name, (id, _))| (id.as_u32(), *name))
+    /// The function that releases an object out of line, for cold code.
+    pub(crate) fn release(&mut self) -> Result<FuncId, String> {
+        if let Some(id) = self.release {
+            return Ok(id);
+        }
+        let id = self.anonymous(&signature([AbiRep::W], []))?;
+        self.release = Some(id);
+        Ok(id)
+    }
+
+    /// Names of the functions used so far that no MIR stands for, by their function index in the module.
+    pub(crate) fn helper_names(&self) -> impl Iterator<Item = (u32, &'static str)> {
+        let runtime = self.runtime.iter().map(|(name, (id, _))| (id.as_u32(), *name));
+        runtime.chain(self.release.map(|id| (id.as_u32(), "release")))
     }
 
     /// Address from which dispatch through table `t` counts: eight bytes per kind.
@@ -196,6 +210,10 @@ pub(crate) fn image(program: &Program, options: &Options, functions: &Functions)
         lower::receive(&mut unit, &mut work.ctx.func, &mut work.builder, func.0)?;
         work.glue(&mut unit, id)?;
         receives.push((*class, id));
+    }
+    if let Some(id) = unit.release {
+        lower::release(&mut unit, &mut work.ctx.func, &mut work.builder)?;
+        work.glue(&mut unit, id)?;
     }
     let hole = if program.tables.is_empty() {
         None

@@ -145,8 +145,9 @@ impl Builder {
         self.push_live(Live::Ref(local));
     }
 
-    pub fn owns(&self, local: Local) -> bool {
-        self.live.iter().rev().any(|e| *e == Live::Ref(local))
+    /// Whether the local's reference stands on the stack at `depth` or above.
+    pub fn owns_above(&self, local: Local, depth: usize) -> bool {
+        self.live.iter().skip(depth).any(|e| *e == Live::Ref(local))
     }
 
     /// The reference leaves the stack: somebody else owns it now, or it has been released.

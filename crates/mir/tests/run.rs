@@ -7,8 +7,13 @@ mod machine;
 mod support;
 
 use analysis::hir::*;
-use machine::check;
+use machine::check_some;
 use support::*;
+
+/// Output and status, checked with a trap at every place.
+fn check(p: &Program) -> (Vec<String>, Result<i64, i64>) {
+    check_some(p, usize::MAX).expect("the program ends")
+}
 
 fn lines(p: &Program) -> Vec<String> {
     let (out, status) = check(p);
@@ -423,4 +428,190 @@ fn interface_adapters() {
     let m = func(&mut p, "main", 0, &[("t", thing)], VOID, body);
     set_main(&mut p, m);
     assert_eq!(lines(&p), ["w1", "5"]);
+}
+
+#[test]
+fn defaults() {
+    let mut p = program();
+    let inner = class(&mut p, "Inner", &[("t", TEXT), ("at", INT)]);
+    p.classes[inner.0 as usize].fields[0].default = Some(Default_::Text(b"in".to_vec()));
+    p.classes[inner.0 as usize].fields[1].default = Some(Default_::Now);
+    let inner_ty = class_ty(&mut p, inner);
+    let (some, texts) = (p.types.nullable(INT), multi_ty(&mut p, TEXT));
+    let map = map_ty(&mut p, TEXT, INT);
+    let fields = [("a", INT), ("n", some), ("f", FLOAT), ("xs", texts), ("m", map), ("i", inner_ty), ("z", some)];
+    let outer = class(&mut p, "Outer", &fields);
+    let defaults = [
+        Default_::Int(3),
+        Default_::Int(0),
+        Default_::Float(0.5),
+        Default_::List(vec![Default_::Text(b"x".to_vec()), Default_::Text(b"y".to_vec())]),
+        Default_::EmptyMap,
+        Default_::New(inner),
+        Default_::Nil,
+    ];
+    for (field, default) in p.classes[outer.0 as usize].fields.iter_mut().zip(defaults) {
+        field.default = Some(default);
+    }
+    let ty = class_ty(&mut p, outer);
+    let o = |f, t| field(var(0, ty), outer, f, t);
+    let is_nil = |e| ex(ExprKind::IsNil { operand: bx(e), negated: false }, BOOL);
+    let body = vec![
+        // A repeated key keeps its last value.
+        let_(
+            0,
+            ex(
+                ExprKind::New {
+                    class: outer,
+                    fields: vec![(0, int(1)), (0, int(2))],
+                    defaults: vec![1, 2, 3, 4, 5, 6],
+                },
+                ty,
+            ),
+        ),
+        print_int(o(0, INT)),
+        print_int(is_nil(o(1, some))),
+        print_int(is_nil(o(6, some))),
+        print(concat(vec![o(2, FLOAT), text(" "), ex(ExprKind::Element(bx(o(3, texts)), bx(int(1))), TEXT)])),
+        print_int(builtin(Builtin::LenMap, vec![o(4, map)], INT)),
+        print(field(o(5, inner_ty), inner, 0, TEXT)),
+        print_int(field(o(5, inner_ty), inner, 1, INT)),
+    ];
+    let m = func(&mut p, "main", 0, &[("o", ty)], VOID, body);
+    set_main(&mut p, m);
+    assert_eq!(lines(&p), ["2", "0", "1", "0.5 y", "0", "in", "1000"]);
+}
+
+#[test]
+fn endless_defaults_overflow_the_stack() {
+    let mut p = program();
+    let class = class(&mut p, "Loop", &[("a", INT)]);
+    let ty = class_ty(&mut p, class);
+    for _ in 0..2 {
+        let default = Some(Default_::New(class));
+        let span = Default::default();
+        p.classes[class.0 as usize].fields.push(Field { name: "l".into(), ty, span, read_only: false, default });
+    }
+    let body = vec![let_(0, ex(ExprKind::New { class, fields: vec![(0, int(1))], defaults: vec![1, 2] }, ty))];
+    let m = func(&mut p, "main", 0, &[("l", ty)], VOID, body);
+    set_main(&mut p, m);
+    assert_eq!(check(&p).1, Err(3));
+    assert!(mir::lower(&p, true).funcs[1].recursive);
+}
+
+#[test]
+fn actors() {
+    let mut p = program();
+    let msg = class(&mut p, "Add", &[("t", TEXT)]);
+    let msg_ty = class_ty(&mut p, msg);
+    let state = class(&mut p, "Sum", &[("last", TEXT)]);
+    let state_ty = class_ty(&mut p, state);
+    let receive = func(
+        &mut p,
+        "Sum.receive",
+        2,
+        &[("self", state_ty), ("msg", msg_ty)],
+        TEXT,
+        vec![
+            set(Place::Field(var(0, state_ty), state, 0), field(var(1, msg_ty), msg, 0, TEXT)),
+            ret(field(var(0, state_ty), state, 0, TEXT)),
+        ],
+    );
+    p.classes[state.0 as usize].receive = Some(receive);
+    let actor = p.types.intern(TyKind::Actor(msg_ty));
+    let some = p.types.nullable(INT);
+    let a = || var(0, actor);
+    let fresh = || new(msg, msg_ty, vec![concat(vec![text("m"), int(1)])]);
+    let body = vec![
+        let_(
+            0,
+            ex(
+                ExprKind::Spawn { class: state, fields: vec![(0, concat(vec![text("s"), int(1)]))], defaults: vec![] },
+                actor,
+            ),
+        ),
+        let_(1, fresh()),
+        run(builtin(Builtin::Send, vec![a(), var(1, msg_ty)], VOID)),
+        run(builtin(Builtin::Send, vec![a(), fresh()], VOID)),
+        run(builtin(Builtin::Monitor, vec![a(), a(), fresh()], VOID)),
+        run(builtin(Builtin::After, vec![int(5), a(), fresh()], VOID)),
+        print_int(builtin(Builtin::Call, vec![a(), fresh()], INT)),
+        print_int(ex(
+            ExprKind::Unwrap(bx(builtin(Builtin::CallDl, vec![a(), fresh(), int(9)], some)), OnNil::Zero),
+            INT,
+        )),
+        if_(bin(BinaryOp::RefEq, a(), a()), vec![print(text("same"))]),
+    ];
+    let m = func(&mut p, "main", 0, &[("a", actor), ("m", msg_ty)], VOID, body);
+    set_main(&mut p, m);
+    assert_eq!(lines(&p), ["5", "5", "same"]);
+    let program = mir::lower(&p, false);
+    // The Text result is no reply: a made function releases it.
+    assert_eq!(program.shapes.classes[state.0 as usize].reply, Some(abi::desc::Reply::None));
+    assert!(program.funcs[program.receives[0].1.0 as usize].results.is_empty());
+}
+
+#[test]
+fn the_interpreter_notices_a_missing_release() {
+    let mut p = program();
+    let m = func(&mut p, "main", 0, &[("t", TEXT)], VOID, vec![let_(0, concat(vec![text("a"), int(1)]))]);
+    p.funcs[m.0 as usize].locals.push(Local { name: "n".into(), ty: INT, span: Default::default() });
+    p.funcs[m.0 as usize].body.stmts = vec![let_(1, int(4)), let_(0, concat(vec![text("a"), var(1, INT)]))];
+    set_main(&mut p, m);
+    let mut program = mir::lower(&p, false);
+    let _ = check(&p);
+    for block in &mut program.funcs[0].blocks {
+        block.insts.retain(|i| !matches!(i.kind, mir::ir::InstKind::Release { .. }));
+    }
+    let mut machine = machine::Machine::new(&program, None);
+    assert_eq!(machine.main(), Ok(0));
+    assert_eq!(machine.leaks().len(), 1);
+}
+
+#[test]
+fn main_with_arguments() {
+    let mut p = program();
+    let texts = multi_ty(&mut p, TEXT);
+    let body = vec![ret(builtin(Builtin::LenMulti, vec![var(0, texts)], INT))];
+    let m = func(&mut p, "main", 1, &[("args", texts)], INT, body);
+    p.main = Some(Main { func: m, takes_args: true });
+    assert_eq!(check(&p).1, Ok(0));
+}
+
+#[test]
+fn endless_loops_and_dead_code() {
+    let mut p = program();
+    let never = func(
+        &mut p,
+        "never",
+        0,
+        &[],
+        TEXT,
+        vec![run(builtin(Builtin::Trap, vec![concat(vec![text("t"), int(1)])], Types::NEVER))],
+    );
+    p.funcs[never.0 as usize].never_returns = true;
+    let body = vec![
+        let_(0, text("")),
+        while_(
+            boolean(true),
+            vec![
+                set_var(0, concat(vec![var(0, TEXT), text("x")])),
+                if_else(
+                    ex(
+                        ExprKind::Or(
+                            bx(bin(BinaryOp::TextEq, var(0, TEXT), text("xxx"))),
+                            bx(ex(ExprKind::And(bx(boolean(false)), bx(boolean(true))), BOOL)),
+                        ),
+                        BOOL,
+                    ),
+                    vec![print(concat(vec![var(0, TEXT), call(never, vec![], TEXT)])), print(text("dead"))],
+                    vec![stmt(StmtKind::Continue), print(text("dead"))],
+                ),
+            ],
+        ),
+        print(text("dead")),
+    ];
+    let m = func(&mut p, "main", 0, &[("s", TEXT)], INT, body);
+    set_main(&mut p, m);
+    assert_eq!(check(&p), (Vec::new(), Err(8)));
 }

@@ -7,7 +7,7 @@ use crate::ast::{
     Annotation, AnnotationArgs, Class, Const, DefaultKind, Default_, Expr, ExprKind, Field, Fn, Literal, Name, Piece,
     TableArg, TableValue, UnOp,
 };
-use crate::decl::{const_decl, fn_decl, inline_fn, no_clause};
+use crate::decl::{const_decl, fn_decl, no_clause, skip_inline};
 use crate::expr::expr;
 use crate::literal::unescape;
 use crate::state::{
@@ -77,7 +77,10 @@ fn member(inp: &mut Input<'_, '_>) -> Res<Member> {
         }
         K::Fn => fn_decl(inp, false, false).map(Member::Fn),
         K::Const => inp.parse(const_decl(false, false)).map(Member::Const),
-        K::Inline => inline_fn(inp),
+        K::Inline => {
+            skip_inline(inp, "a field, `fn`, `const` or `}`")?;
+            fn_decl(inp, false, false).map(Member::Fn)
+        }
         K::Service | K::Policy | K::On if next != K::Colon => {
             let span = span_of(inp, at);
             let word = String::from_utf8_lossy(text(inp, at));

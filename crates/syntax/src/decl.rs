@@ -266,11 +266,11 @@ pub(crate) fn fn_decl(inp: &mut Input<'_, '_>, is_pub: bool, is_static: bool) ->
     Ok(Fn { is_pub, is_static, sig, body, span })
 }
 
-/// `inline fn` is refused where `inline` stands.
-pub(crate) fn inline_fn<T>(inp: &mut Input<'_, '_>) -> Res<T> {
+/// At `inline`: refused in front of `fn`, and read over.
+pub(crate) fn skip_inline(inp: &mut Input<'_, '_>, wanted: &'static str) -> Res<()> {
     let at = peek(inp);
     if ahead(inp, 1) != K::Fn {
-        return fail(inp, "a declaration");
+        return fail(inp, wanted);
     }
     let function = rest(inp).get(2).copied().filter(|t| t.kind.is_name());
     let shown = match function {
@@ -282,7 +282,9 @@ pub(crate) fn inline_fn<T>(inp: &mut Input<'_, '_>) -> Res<T> {
         .label("this word is refused")
         .note("the compiler decides by itself what to inline")
         .help(format!("write `fn {shown}`"));
-    special(at, diagnostic)
+    inp.state().emit(diagnostic);
+    let _ = bump(inp);
+    Ok(())
 }
 
 /// `extends` and `implements` behind the name of a class or interface.
@@ -408,7 +410,10 @@ fn declaration(inp: &mut Input<'_, '_>, decls: &mut Vec<Decl>) -> Res<()> {
         K::Class | K::Type if is_class => Decl::Class(class(inp, exported, annotations)?),
         K::Type => Decl::Union(inp.parse(union_decl(exported))?),
         K::Test if ahead(inp, 1) != K::Assign => Decl::Test(test_decl(inp)?),
-        K::Inline => return inline_fn(inp),
+        K::Inline => {
+            skip_inline(inp, "a declaration")?;
+            Decl::Fn(fn_decl(inp, exported, false)?)
+        }
         kind if kind.is_doctrine() => {
             let span = span_of(inp, at);
             let word = String::from_utf8_lossy(text(inp, at));
@@ -433,13 +438,18 @@ fn recover(inp: &mut Input<'_, '_>, at: Token) {
     let mut depth = 0usize;
     let mut last = K::Nl;
     let mut first = true;
+    // What follows a refused word on its line belongs to it.
+    let mut same_line = at.kind.is_doctrine();
     loop {
         let token = peek(inp);
         if token.kind == K::Eof {
             return;
         }
         let behind = token.start >= at.start && !(first && token.start == at.start);
-        if behind && starts_declaration(inp, token, last) {
+        same_line &= !(behind && token.kind == K::Nl);
+        if behind
+            && !same_line
+            && starts_declaration(inp, token, last) {
             let outer = last == K::Nl && inp.state().column_of(token.start) <= column;
             if depth == 0 || outer {
                 return;

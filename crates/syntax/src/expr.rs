@@ -332,6 +332,9 @@ fn contextual(inp: &mut Input<'_, '_>, nb: bool) -> Res<Expr> {
 fn named(inp: &mut Input<'_, '_>, nb: bool) -> Res<Expr> {
     let token = bump(inp);
     let ident = ident_of(inp, token);
+    if nb && looks_like_fields(rest(inp)) {
+        return constructor_in_condition(inp, &ident);
+    }
     if nb || peek(inp).kind != K::LBrace {
         let Ident { name, span } = ident;
         return Ok(Expr { kind: ExprKind::Name(name), span });
@@ -339,6 +342,25 @@ fn named(inp: &mut Input<'_, '_>, nb: bool) -> Res<Expr> {
     let (fields, close) = constructor_fields(inp)?;
     let span = inp.state().span(token.start, close.end);
     Ok(Expr { kind: ExprKind::New { class: ident, fields }, span })
+}
+
+/// `{ name :`, which starts no block.
+fn looks_like_fields(tokens: &[Token]) -> bool {
+    let [brace, inner @ ..] = tokens else { return false };
+    let inner = match inner {
+        [first, inner @ ..] if first.kind == K::Nl => inner,
+        inner => inner,
+    };
+    brace.kind == K::LBrace && matches!(inner, [name, colon, ..] if name.kind.is_field_name() && colon.kind == K::Colon)
+}
+
+fn constructor_in_condition<T>(inp: &mut Input<'_, '_>, class: &Ident) -> Res<T> {
+    let at = peek(inp);
+    let diagnostic = Diagnostic::error(101, class.span, format!("constructor of `{}` where a `{{` starts a block", class.name))
+        .label("not a constructor here")
+        .note("in conditions, loop iterables, `switch` subjects and query clauses `name {` begins the block")
+        .help("put the constructor into parentheses");
+    special(at, diagnostic)
 }
 
 fn spawn(inp: &mut Input<'_, '_>) -> Res<Expr> {

@@ -105,11 +105,14 @@ pub(crate) fn remove_margin(pieces: &mut Vec<Piece>) {
             Piece::Hole(_) | Piece::Escaped(..) => at_start = false,
         }
     }
-    if let Some(Piece::Text(last)) = pieces.last_mut()
-        && let Some(feed) = last.iter().rposition(|b| *b == b'\n')
-        && last.iter().skip(feed + 1).all(|b| matches!(b, b' ' | b'\t'))
-    {
-        last.truncate(feed + 1);
+    let only_piece = pieces.len() == 1;
+    if let Some(Piece::Text(last)) = pieces.last_mut() {
+        let line = last.iter().rposition(|b| *b == b'\n').map(|feed| feed + 1).or(only_piece.then_some(0));
+        if let Some(line) = line
+            && last.iter().skip(line).all(|b| matches!(b, b' ' | b'\t'))
+        {
+            last.truncate(line);
+        }
     }
     pieces.retain(|p| !matches!(p, Piece::Text(t) if t.is_empty()));
 }

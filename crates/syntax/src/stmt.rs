@@ -264,7 +264,7 @@ fn recover(inp: &mut Input<'_, '_>, at: Token) {
     }
     if open.braces == 0 {
         match at.kind {
-            K::Nl | K::Semi => {
+            K::Nl | K::Semi if open.parens == 0 => {
                 let _ = bump(inp);
                 return;
             }

@@ -1,12 +1,11 @@
 //! The stages in their order. Every call into another crate's stage is one function here; nothing here prints.
 
 use diagnostics::Diagnostic;
-use diagnostics::span::FileId;
+use diagnostics::span::{FileId, LineIndex};
 use project::Project;
+use syntax::ast;
 
 use crate::options::Stage;
-
-pub use stages::{Hir, check, dump_ast, dump_lowered, dump_tokens, has_main, run};
 
 /// What becomes of `test` blocks behind the parser.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,139 +20,96 @@ fn id(index: usize) -> FileId {
     FileId(u32::try_from(index).unwrap_or(u32::MAX))
 }
 
-#[cfg(feature = "stages")]
-mod stages {
-    use diagnostics::span::LineIndex;
-    use syntax::ast;
+pub type Hir = analysis::hir::Program;
 
-    use super::{Diagnostic, Project, Stage, Tests, id};
-
-    pub type Hir = analysis::hir::Program;
-
-    /// Parses and checks everything. The program is there exactly when no diagnostic is an error.
-    pub fn check(project: &Project, flags: &[String], tests: Tests) -> (Option<Hir>, Vec<Diagnostic>) {
-        let mut diagnostics = Vec::new();
-        let mut files = Vec::new();
-        for (index, file) in project.files.iter().enumerate() {
-            let mut parsed = syntax::parse(id(index), &file.bytes, flags);
-            diagnostics.extend(parsed.diagnostics);
-            if tests == Tests::Drop {
-                parsed.file.decls.retain(|d| !matches!(d, ast::Decl::Test(_)));
-            }
-            files.push(analysis::InputFile {
-                id: id(index),
-                package: file.package.clone(),
-                module: file.module.clone(),
-                display: file.display.clone(),
-                ast: parsed.file,
-            });
+/// Parses and checks everything. The program is there exactly when no diagnostic is an error.
+pub fn check(project: &Project, flags: &[String], tests: Tests) -> (Option<Hir>, Vec<Diagnostic>) {
+    let mut diagnostics = Vec::new();
+    let mut files = Vec::new();
+    for (index, file) in project.files.iter().enumerate() {
+        let mut parsed = syntax::parse(id(index), &file.bytes, flags);
+        diagnostics.extend(parsed.diagnostics);
+        if tests == Tests::Drop {
+            parsed.file.decls.retain(|d| !matches!(d, ast::Decl::Test(_)));
         }
-        let is_library = project.kind == project::Kind::Library;
-        let output = analysis::check(&analysis::Input { files, is_library });
-        diagnostics.extend(output.diagnostics);
-        let failed = diagnostics.iter().any(Diagnostic::is_error);
-        (output.program.filter(|_| !failed), diagnostics)
+        files.push(analysis::InputFile {
+            id: id(index),
+            package: file.package.clone(),
+            module: file.module.clone(),
+            display: file.display.clone(),
+            ast: parsed.file,
+        });
     }
-
-    pub fn has_main(hir: &Hir) -> bool {
-        hir.main.is_some()
-    }
-
-    /// Compiles in memory and runs; the result is the program's exit status, the error an internal failure.
-    pub fn run(hir: &Hir, project: &Project, optimize: bool, args: Vec<Vec<u8>>) -> Result<i32, String> {
-        let program = lower(hir, project, optimize);
-        let files = project.files.iter().map(|f| f.display.clone()).collect();
-        let options = codegen::Options { optimize, verify: cfg!(debug_assertions), files, args };
-        let image = codegen::compile(&program, &options)?;
-        drop(program);
-        Ok(sched::run(image))
-    }
-
-    fn lower(hir: &Hir, project: &Project, optimize: bool) -> mir::ir::Program {
-        let mut program = mir::lower(hir, optimize);
-        let lines: Vec<LineIndex> = project.files.iter().map(|f| LineIndex::new(&f.bytes)).collect();
-        let at = |file| usize::try_from(file).ok().and_then(|i: usize| lines.get(i));
-        mir::resolve_lines(&mut program, |file, offset| at(file).map_or(0, |l| l.line_col(offset).0));
-        program
-    }
-
-    /// The tokens of every file, each below a line with its name.
-    pub fn dump_tokens(project: &Project, flags: &[String]) -> String {
-        let mut out = String::new();
-        for file in &project.files {
-            heading(&mut out, &file.display);
-            out.push_str(&syntax::dump_tokens(&file.bytes, flags));
-        }
-        out
-    }
-
-    /// The tree of every file, each below a line with its name, and what the parser said.
-    pub fn dump_ast(project: &Project, flags: &[String]) -> (String, Vec<Diagnostic>) {
-        let mut out = String::new();
-        let mut diagnostics = Vec::new();
-        for (index, file) in project.files.iter().enumerate() {
-            let parsed = syntax::parse(id(index), &file.bytes, flags);
-            heading(&mut out, &file.display);
-            out.push_str(&syntax::dump_ast(&parsed.file));
-            diagnostics.extend(parsed.diagnostics);
-        }
-        (out, diagnostics)
-    }
-
-    fn heading(out: &mut String, display: &str) {
-        out.push_str("== ");
-        out.push_str(display);
-        out.push('\n');
-    }
-
-    /// The text of a stage behind the checker.
-    pub fn dump_lowered(hir: &Hir, project: &Project, stage: Stage, optimize: bool) -> Result<String, String> {
-        match stage {
-            Stage::Hir => return Ok(analysis::dump_hir(hir)),
-            Stage::Gc => return Ok(analysis::dump_gc(hir)),
-            _ => {}
-        }
-        let program = lower(hir, project, optimize);
-        let options = codegen::Options { optimize, ..codegen::Options::default() };
-        match stage {
-            Stage::Clif => codegen::dump_clif(&program, &options),
-            Stage::Asm => codegen::dump_asm(&program, &options),
-            _ => Ok(mir::dump(&program)),
-        }
-    }
+    let is_library = project.kind == project::Kind::Library;
+    let output = analysis::check(&analysis::Input { files, is_library });
+    diagnostics.extend(output.diagnostics);
+    let failed = diagnostics.iter().any(Diagnostic::is_error);
+    (output.program.filter(|_| !failed), diagnostics)
 }
 
-#[cfg(not(feature = "stages"))]
-mod stages {
-    use super::{Diagnostic, Project, Stage, Tests, id};
+pub fn has_main(hir: &Hir) -> bool {
+    hir.main.is_some()
+}
 
-    #[derive(Default)]
-    pub struct Hir;
+/// Compiles in memory and runs; the result is the program's exit status, the error an internal failure.
+pub fn run(hir: &Hir, project: &Project, optimize: bool, args: Vec<Vec<u8>>) -> Result<i32, String> {
+    let program = lower(hir, project, optimize);
+    let files = project.files.iter().map(|f| f.display.clone()).collect();
+    let options = codegen::Options { optimize, verify: cfg!(debug_assertions), files, args };
+    let image = codegen::compile(&program, &options)?;
+    drop(program);
+    Ok(sched::run(image))
+}
 
-    const MISSING: &str = "this woc was built without its stages";
+fn lower(hir: &Hir, project: &Project, optimize: bool) -> mir::ir::Program {
+    let mut program = mir::lower(hir, optimize);
+    let lines: Vec<LineIndex> = project.files.iter().map(|f| LineIndex::new(&f.bytes)).collect();
+    let at = |file| usize::try_from(file).ok().and_then(|i: usize| lines.get(i));
+    mir::resolve_lines(&mut program, |file, offset| at(file).map_or(0, |l| l.line_col(offset).0));
+    program
+}
 
-    pub fn check(_project: &Project, _flags: &[String], _tests: Tests) -> (Option<Hir>, Vec<Diagnostic>) {
-        let _ = id(0);
-        (Some(Hir), Vec::new())
+/// The tokens of every file, each below a line with its name.
+pub fn dump_tokens(project: &Project, flags: &[String]) -> String {
+    let mut out = String::new();
+    for file in &project.files {
+        heading(&mut out, &file.display);
+        out.push_str(&syntax::dump_tokens(&file.bytes, flags));
     }
+    out
+}
 
-    pub fn has_main(_hir: &Hir) -> bool {
-        true
+/// The tree of every file, each below a line with its name, and what the parser said.
+pub fn dump_ast(project: &Project, flags: &[String]) -> (String, Vec<Diagnostic>) {
+    let mut out = String::new();
+    let mut diagnostics = Vec::new();
+    for (index, file) in project.files.iter().enumerate() {
+        let parsed = syntax::parse(id(index), &file.bytes, flags);
+        heading(&mut out, &file.display);
+        out.push_str(&syntax::dump_ast(&parsed.file));
+        diagnostics.extend(parsed.diagnostics);
     }
+    (out, diagnostics)
+}
 
-    pub fn run(_hir: &Hir, _project: &Project, _optimize: bool, _args: Vec<Vec<u8>>) -> Result<i32, String> {
-        Err(MISSING.to_owned())
+fn heading(out: &mut String, display: &str) {
+    out.push_str("== ");
+    out.push_str(display);
+    out.push('\n');
+}
+
+/// The text of a stage behind the checker.
+pub fn dump_lowered(hir: &Hir, project: &Project, stage: Stage, optimize: bool) -> Result<String, String> {
+    match stage {
+        Stage::Hir => return Ok(analysis::dump_hir(hir)),
+        Stage::Gc => return Ok(analysis::dump_gc(hir)),
+        _ => {}
     }
-
-    pub fn dump_tokens(_project: &Project, _flags: &[String]) -> String {
-        String::new()
-    }
-
-    pub fn dump_ast(_project: &Project, _flags: &[String]) -> (String, Vec<Diagnostic>) {
-        (String::new(), Vec::new())
-    }
-
-    pub fn dump_lowered(_hir: &Hir, _project: &Project, _stage: Stage, _optimize: bool) -> Result<String, String> {
-        Err(MISSING.to_owned())
+    let program = lower(hir, project, optimize);
+    let options = codegen::Options { optimize, ..codegen::Options::default() };
+    match stage {
+        Stage::Clif => codegen::dump_clif(&program, &options),
+        Stage::Asm => codegen::dump_asm(&program, &options),
+        _ => Ok(mir::dump(&program)),
     }
 }

@@ -94,20 +94,18 @@ pub fn format(f: f64) -> FloatText {
     // below 10^16 the zeros behind them are exact too.
     let easy = f.is_normal() && shortest.count <= 15;
     if !easy {
-        // Beside a power of two the shortest digits may not be the correctly rounded ones; then one more is needed.
-        while shortest.count < 17 {
-            let rounded = FloatText::write(format_args!("{f:.*e}", shortest.count.max(1) - 1));
-            let back = std::str::from_utf8(rounded.as_bytes()).ok().and_then(|t| t.parse::<f64>().ok());
-            if back.is_some_and(|b| b.to_bits() == f.to_bits()) {
-                break;
+        shortest = rounded(f, shortest.count);
+        // Beside a power of two the interval that reads back as `f` is lopsided, and among subnormals it is wide: there
+        // the shortest digits may not be the correctly rounded ones, and one more is needed.
+        if !f.is_normal() || f.to_bits() << 12 == 0 {
+            while shortest.count < 17 && !reads_back(f, shortest.count) {
+                shortest = rounded(f, shortest.count + 1);
             }
-            shortest.count += 1;
         }
-        shortest = Scientific::read(FloatText::write(format_args!("{f:.*e}", shortest.count.max(1) - 1)).as_bytes());
     }
     let e = shortest.exponent;
     if (-6..21).contains(&e) {
-        if easy && e <= 15 {
+        if (easy && e <= 15) || shortest.count as i32 - 1 - e >= 1 {
             fixed(&mut out, &shortest);
         } else {
             let decimals = usize::try_from(shortest.count as i32 - 1 - e).unwrap_or(0).max(1);
@@ -117,6 +115,18 @@ pub fn format(f: f64) -> FloatText {
         scientific(&mut out, &shortest);
     }
     out
+}
+
+/// `f` correctly rounded to `count` significant digits.
+fn rounded(f: f64, count: usize) -> Scientific {
+    let text = FloatText::write(format_args!("{f:.*e}", count.max(1) - 1));
+    Scientific { count, ..Scientific::read(text.as_bytes()) }
+}
+
+fn reads_back(f: f64, count: usize) -> bool {
+    let text = FloatText::write(format_args!("{f:.*e}", count.max(1) - 1));
+    let back = std::str::from_utf8(text.as_bytes()).ok().and_then(|t| t.parse::<f64>().ok());
+    back.is_some_and(|b| b.to_bits() == f.to_bits())
 }
 
 fn fixed(out: &mut FloatText, s: &Scientific) {
@@ -252,9 +262,12 @@ mod tests {
             x ^= x << 17;
             x
         };
-        for i in 0..40_000u64 {
+        for i in 0..60_000u64 {
             let r = next();
-            let f = match i % 4 {
+            let f = match i % 6 {
+                // quarters and eighths just below 2^53, where decimal ties occur
+                4 => (r >> 11) as f64 / 4.0,
+                5 => (r >> 11 | 1 << 52) as f64 / 8.0,
                 0 => f64::from_bits(r),
                 1 => (r % 1_000_000) as f64 / 1000.0,
                 2 => r as f64,

@@ -2,7 +2,8 @@
 //! actor holds no fiber. Everything here runs on the actor's home shard.
 
 use crate::fiber::{self, Outcome, State, Token, Wait};
-use crate::shard::{Shard, current, park};
+use crate::park::park;
+use crate::shard::{Shard, current};
 use crate::{report, shim, sys};
 use abi::desc::Reply;
 use abi::trap;
@@ -13,8 +14,6 @@ use values::object::Obj;
 
 /// How long a sender gives way to a busy target, in milliseconds.
 const GIVE_WAY_MS: i64 = 200;
-/// When a call that has not been answered is looked at for a cycle, in milliseconds.
-const CYCLE_MS: i64 = 5000;
 /// Least time between two notices of one target, in nanoseconds.
 const NOTICE_GAP: u64 = 1_000_000_000;
 
@@ -54,6 +53,10 @@ pub struct Actor {
     space: VecDeque<Token>,
     monitors: Vec<Monitor>,
     last_notice: u64,
+    /// Fields of the state that can hold an address, at most 255.
+    own_slots: u8,
+    /// In the shard's queue of actors that may be unreachable.
+    queued: bool,
     /// Place in the shard's list of actors that are not gone.
     listed: usize,
 }
@@ -66,60 +69,83 @@ pub extern "C" fn retain(actor: *mut Actor) {
     }
 }
 
-/// Gives up one address; an idle actor without addresses is reclaimed. Null is allowed.
+/// Gives up one address; an idle actor that nothing but itself names is reclaimed. Null is allowed.
 pub extern "C" fn release(actor: *mut Actor) {
+    release_later(actor);
+    if let Some(s) = current()
+        && !s.orphans.is_empty()
+    {
+        sweep(s);
+    }
+}
+
+/// Gives up one address where nothing may be freed on the spot: in the middle of the release of an object, or while
+/// the actor's record is in use. What the actor holds goes with the shard's next `sweep`.
+pub fn release_later(actor: *mut Actor) {
+    if let Some(s) = current() {
+        release_in(s, actor);
+    }
+}
+
+/// `release_later` for those who have the shard at hand.
+pub fn release_in(s: &mut Shard, actor: *mut Actor) {
     if actor.is_null() {
         return;
     }
     // SAFETY: the caller gives up an address it holds, so the record lives until here.
-    if unsafe { &*actor }.refs.fetch_sub(1, Ordering::AcqRel) == 1 {
-        unreferenced(actor);
+    let a = unsafe { &mut *actor };
+    if a.refs.fetch_sub(1, Ordering::AcqRel) - 1 <= i64::from(a.own_slots) {
+        suspect(s, a);
     }
 }
 
-/// Gives up one address in the middle of the release of an object: what the actor holds goes later.
-pub fn release_later(actor: *mut Actor) {
-    if actor.is_null() {
-        return;
-    }
-    // SAFETY: as in `release`.
-    if unsafe { &*actor }.refs.fetch_sub(1, Ordering::AcqRel) == 1
-        && let Some(s) = current()
-    {
+/// Queues an actor that may have become unreachable, once.
+pub fn suspect(s: &mut Shard, actor: &mut Actor) {
+    if !actor.queued {
+        actor.queued = true;
         s.orphans.push(actor);
     }
 }
 
-/// No address is left: the record goes now if the actor is gone or idle, else when it becomes idle.
-fn unreferenced(actor: *mut Actor) {
-    let Some(s) = current() else { return };
-    s.orphans.push(actor);
-    sweep(s);
+/// Addresses of itself that an idle actor holds in the fields of its state.
+fn own_addresses(s: &Shard, actor: &Actor) -> i64 {
+    let Some(offsets) = s.actor_fields.get(actor.class as usize) else { return 0 };
+    if actor.state.is_null() {
+        return 0;
+    }
+    let own = offsets.iter().filter(|&&offset| {
+        // SAFETY: the state is a live object of the actor's class, whose description gives the offset.
+        let word = unsafe { actor.state.cast::<u8>().add(offset as usize).cast::<*const Actor>().read() };
+        std::ptr::eq(word, actor)
+    });
+    i64::try_from(own.count()).unwrap_or(0)
 }
 
-/// Reclaims the actors without addresses. Releases inside only queue further ones, so that chains take no stack.
+/// Reclaims the actors that nothing but themselves names. Releases inside only queue further ones, so that chains take
+/// no stack. An address of itself inside a container of an actor's state keeps the actor, as cycles do.
 pub fn sweep(s: &mut Shard) {
     if s.reclaiming {
         return;
     }
     s.reclaiming = true;
     while let Some(a) = s.orphans.pop() {
-        // SAFETY: queued once, when its count fell to zero; freed only below.
+        // SAFETY: queued at most once at a time; records are freed only below, when taken out of the queue.
         let actor = unsafe { &mut *a };
-        if actor.refs.load(Ordering::Acquire) != 0 {
-            continue;
-        }
+        actor.queued = false;
+        let refs = actor.refs.load(Ordering::Acquire);
         match actor.life {
+            // Looked at again when it becomes idle.
             Life::Busy => {}
-            Life::Gone => free(a),
+            Life::Gone if refs == 0 => free(a),
+            Life::Gone => {}
+            Life::Idle if refs > own_addresses(s, actor) => {}
             Life::Idle => {
                 s.stats.actors_reclaimed += 1;
-                // Counted while its parts go, so that an address of itself in its state does not free it twice.
-                actor.refs.store(1, Ordering::Relaxed);
+                let _ = actor.refs.fetch_add(1, Ordering::Relaxed);
                 empty(s, actor, Outcome::Closed);
-                if actor.refs.fetch_sub(1, Ordering::AcqRel) == 1 {
-                    free(a);
-                }
+                let _ = actor.refs.fetch_sub(1, Ordering::AcqRel);
+                // Comes out of the queue as one that is gone.
+                suspect(s, actor);
             }
         }
     }
@@ -147,7 +173,7 @@ pub fn empty(s: &mut Shard, actor: &mut Actor, callers: Outcome) {
     shim::release(&mut s.ctx, state);
     for m in std::mem::take(&mut actor.monitors) {
         shim::release(&mut s.ctx, m.notice);
-        release(m.observer);
+        release_in(s, m.observer);
     }
     wake_space(s, actor);
 }
@@ -200,6 +226,8 @@ pub fn spawn(ctx: &mut Ctx, class: u32, state: *mut Obj) -> *mut Actor {
         space: VecDeque::new(),
         monitors: Vec::new(),
         last_notice: 0,
+        own_slots: s.actor_fields.get(class as usize).map_or(0, |f| u8::try_from(f.len()).unwrap_or(u8::MAX)),
+        queued: false,
         listed: s.actors.len(),
     }));
     s.actors.push(actor);
@@ -345,7 +373,8 @@ pub fn call(ctx: &mut Ctx, target: *mut Actor, msg: *mut Obj, ms: i64) -> Answer
     f.calling = target;
     f.cycle_reported = false;
     f.call_deadline = limit;
-    let outcome = park(ctx, Wait::Call, limit.min(sys::after(now, CYCLE_MS)));
+    let look = sys::after(now, f.shard().config.cycle_ms);
+    let outcome = park(ctx, Wait::Call, limit.min(look));
     let f = fiber::of(ctx);
     f.calling = std::ptr::null_mut();
     match outcome {
@@ -371,7 +400,7 @@ pub fn call_timer(s: &mut Shard, slot: u32, now: u64) -> Option<u64> {
     if !reported {
         report_cycle(s, slot);
     }
-    Some(limit.min(sys::after(now, CYCLE_MS)))
+    Some(limit.min(sys::after(now, s.config.cycle_ms)))
 }
 
 /// Follows the calls from this fiber's target; a way back to the fiber is a cycle.
@@ -529,8 +558,8 @@ pub fn turn(f: *mut fiber::Fiber) -> bool {
     }
     actor.life = Life::Idle;
     actor.fiber = u32::MAX;
-    if actor.refs.load(Ordering::Acquire) == 0 {
-        unreferenced(actor);
+    if actor.refs.load(Ordering::Acquire) <= i64::from(actor.own_slots) {
+        suspect(s, actor);
     }
     false
 }
@@ -550,9 +579,9 @@ fn die(s: &mut Shard, f: &mut fiber::Fiber, actor: &mut Actor, msg: *mut Obj, ca
     empty(s, actor, Outcome::Closed);
     for m in monitors {
         deliver(s, m.observer, m.notice, "death notice");
-        release(m.observer);
+        release_in(s, m.observer);
     }
-    release(actor);
+    release_in(s, actor);
 }
 
 /// Drops a delivery that never ran.

@@ -20,8 +20,12 @@ pub struct Config {
     pub connect_ms: i64,
     /// Bound of the program's heap in bytes.
     pub heap_bytes: u64,
+    /// When a call without an answer is looked at for a cycle, in milliseconds.
+    pub cycle_ms: i64,
     /// Print the counters at exit.
     pub stats: bool,
+    /// Release every object at the end, so that what is left can be counted.
+    pub release_all: bool,
     /// What stderr lines begin with.
     pub program: String,
 }
@@ -58,6 +62,7 @@ pub fn read(program: &str, get: impl Fn(&str) -> Option<String>) -> Read {
     let connect_ms = number("WO_CONNECT_MS", 1, int).unwrap_or(30_000);
     let heap_mb = number("WO_HEAP_MB", 1, 1_048_576);
     let heap_bytes = heap_mb.map_or_else(|| memory() / 2, |mb| mb.unsigned_abs() << 20);
+    let stats = get("WO_STATS").as_deref() == Some("1");
     let refusal = (get("WO_IO").as_deref() == Some("uring"))
         .then(|| format!("{program}: WO_IO=uring: io_uring is not available here"));
     Read {
@@ -71,7 +76,9 @@ pub fn read(program: &str, get: impl Fn(&str) -> Option<String>) -> Read {
             pool,
             connect_ms,
             heap_bytes,
-            stats: get("WO_STATS").as_deref() == Some("1"),
+            cycle_ms: 5000,
+            stats,
+            release_all: stats || cfg!(debug_assertions),
             program: program.to_string(),
         },
         notices,

@@ -3,9 +3,13 @@
 
 use crate::fiber::Token;
 use crate::sys;
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 const SLOT_BITS: u32 = 24;
+/// Inherited descriptors beyond this number are not reachable.
+const INHERITED: i32 = 1 << 20;
+/// A handle that more actors than these have used is not closed by the death of one.
+const HOLDERS: usize = 64;
 
 /// An open descriptor and who waits on it.
 pub struct Entry {
@@ -23,9 +27,11 @@ pub struct Entry {
     /// A write is in progress; others queue.
     pub writing: bool,
     pub write_queue: VecDeque<Token>,
-    /// Actors that hold the handle (0 is `main`).
+    /// Actors that hold the handle (0 is `main`): the one that opened it, until another uses it; then those that did.
     holder: u64,
+    opened_only: bool,
     more_holders: BTreeSet<u64>,
+    shared: bool,
     generation: u64,
 }
 
@@ -42,6 +48,8 @@ impl Entry {
             writing: false,
             write_queue: VecDeque::new(),
             holder: 0,
+            opened_only: true,
+            shared: false,
             more_holders: BTreeSet::new(),
             generation: 0,
         }
@@ -49,8 +57,17 @@ impl Entry {
 
     /// `who` performs an operation on the handle.
     pub fn hold(&mut self, who: u64) {
-        if self.holder != who {
+        if self.holder == who {
+            self.opened_only = false;
+        } else if self.opened_only {
+            self.holder = who;
+            self.opened_only = false;
+        } else if !self.shared && !self.inherited {
             let _ = self.more_holders.insert(who);
+            if self.more_holders.len() > HOLDERS {
+                self.more_holders.clear();
+                self.shared = true;
+            }
         }
     }
 }
@@ -59,7 +76,7 @@ impl Entry {
 pub struct Handles {
     /// Entry `i` belongs to handle numbers whose slot part is `first + i`; below `first` lie inherited descriptors.
     first: u64,
-    inherited: Vec<Entry>,
+    inherited: BTreeMap<u64, Entry>,
     entries: Vec<Entry>,
     free: Vec<u32>,
     pub open: i64,
@@ -75,11 +92,14 @@ impl Handles {
         }
         // SAFETY: only asks for flags; the directory's own descriptor is closed by now and so not valid.
         fds.retain(|fd| unsafe { libc::fcntl(*fd, libc::F_GETFD) } >= 0);
-        let top = fds.iter().copied().max().unwrap_or(2).clamp(2, 1 << 20);
-        let inherited = (0..=top)
-            .map(|fd| Entry { fd: if fds.contains(&fd) { fd } else { -1 }, inherited: true, ..Entry::new() })
-            .collect::<Vec<_>>();
-        Handles { first: inherited.len() as u64, inherited, entries: Vec::new(), free: Vec::new(), open: 0 }
+        fds.retain(|fd| *fd < INHERITED);
+        let top = fds.iter().copied().max().unwrap_or(2).max(2);
+        let inherited = fds
+            .into_iter()
+            .map(|fd| (u64::from(fd.unsigned_abs()), Entry { fd, inherited: true, ..Entry::new() }))
+            .collect();
+        let first = u64::from(top.unsigned_abs()) + 1;
+        Handles { first, inherited, entries: Vec::new(), free: Vec::new(), open: 0 }
     }
 
     /// The entry of an open handle.
@@ -88,7 +108,7 @@ impl Handles {
         let slot = h & ((1 << SLOT_BITS) - 1);
         let generation = h >> SLOT_BITS;
         let e = if slot < self.first {
-            self.inherited.get_mut(usize::try_from(slot).ok()?)?
+            self.inherited.get_mut(&slot)?
         } else {
             self.entries.get_mut(usize::try_from(slot - self.first).ok()?)?
         };
@@ -112,7 +132,7 @@ impl Handles {
         let e = self.entries.get_mut(at)?;
         e.fd = fd;
         (e.registered, e.readable, e.hup, e.writing) = (false, true, false, false);
-        e.holder = holder;
+        (e.holder, e.opened_only, e.shared) = (holder, true, false);
         self.open += 1;
         i64::try_from((e.generation << SLOT_BITS) | (self.first + at as u64)).ok()
     }
@@ -124,7 +144,11 @@ impl Handles {
         let mut waits: Vec<Token> = e.readers.drain(..).collect();
         waits.extend(e.writer.take());
         waits.extend(e.write_queue.drain(..));
-        sys::close(std::mem::replace(&mut e.fd, -1));
+        match std::mem::replace(&mut e.fd, -1) {
+            // The number must not pass to a connection: the runtime's own output goes there.
+            fd @ 0..=2 => sys::blank(fd),
+            fd => sys::close(fd),
+        }
         e.more_holders.clear();
         e.generation += 1;
         if !e.inherited {
@@ -142,7 +166,7 @@ impl Handles {
         let first = self.first;
         let mut only = Vec::new();
         for (i, e) in self.entries.iter_mut().enumerate() {
-            if e.fd < 0 {
+            if e.fd < 0 || e.shared {
                 continue;
             }
             if e.holder == who {
@@ -195,8 +219,13 @@ mod tests {
     fn fd_5_only_handles_without_another_holder_go() {
         let mut t = Handles::inherited();
         let (a, b) = (t.insert(fd(), 7).unwrap(), t.insert(fd(), 7).unwrap());
+        // One that only opened it gives way to the first that uses it.
+        let c = t.insert(fd(), 9).unwrap();
+        t.get(c).unwrap().hold(7);
+        t.get(b).unwrap().hold(7);
         t.get(b).unwrap().hold(8);
-        assert_eq!(t.held_by(7), [a]);
+        assert!(t.held_by(9).is_empty());
+        assert_eq!(t.held_by(7), [a, c]);
         assert_eq!(t.held_by(8), [b]);
     }
 }

@@ -1,7 +1,9 @@
 //! Shards, fibers, actors, timers, the reactor and sockets.
 //!
-//! One shard runs everything for now: `WO_SHARDS` is read and checked, actors carry their home shard, and the inbox
-//! exists, but no second thread is started.
+//! Limits for now. One shard runs everything: `WO_SHARDS` is read and checked, actors carry their home shard and the
+//! inbox exists, but no second thread is started. `WO_IO=uring` is refused, `WO_TRACE` does nothing. An address of
+//! itself keeps an actor when it lies in a container of the actor's state rather than in a field. A handle that more
+//! than 64 actors have used is not closed by the death of its last holder.
 #![allow(unsafe_code, reason = "stack switching and system calls")]
 #![allow(
     clippy::not_unsafe_ptr_arg_deref,
@@ -16,9 +18,11 @@ pub mod fiber;
 pub mod handle;
 pub mod net;
 pub mod output;
+pub mod park;
 pub mod pool;
 pub mod reactor;
 pub mod report;
+pub mod run;
 pub mod shard;
 pub mod shim;
 pub mod stack;
@@ -51,7 +55,7 @@ pub fn run_with(config: config::Config, image: &'static Image) -> i32 {
     values::object::set_heap_limit(config.heap_bytes);
     let program = config.program.clone();
     match shard::Shard::new(config, image) {
-        Ok(mut s) => shard::run(&raw mut *s),
+        Ok(mut s) => run::run(&raw mut *s),
         Err(e) => {
             sys::stderr_line(&format!("{program}: cannot start: {}", sys::text(e)));
             2

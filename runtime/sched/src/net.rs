@@ -4,7 +4,8 @@
 use crate::addr::{self, Raw};
 use crate::fiber::{self, Outcome, Wait};
 use crate::handle::Entry;
-use crate::shard::{Shard, park};
+use crate::park::park;
+use crate::shard::Shard;
 use crate::wait::blocking;
 use crate::{shim, sys};
 use abi::trap;
@@ -361,7 +362,10 @@ fn name_of(fd: i32, peer: bool) -> Result<Raw, i32> {
 
 /// Local port of a socket; trap 9 otherwise.
 pub fn port(ctx: &mut Ctx, handle: i64) -> i64 {
-    let Some(e) = entry(ctx, handle) else { return 0 };
+    let Some(e) = shard(ctx).handles.get(handle) else {
+        raise(ctx, libc::EBADF);
+        return 0;
+    };
     match name_of(e.fd, false) {
         Ok(raw) => match raw.addr() {
             Some(a) => i64::from(a.port()),

@@ -1,9 +1,9 @@
 //! A shard: one thread's run queue, fibers, timers, reactor and counters, and the loop that drives them. References
 //! into the shard are short: none is held across a switch of stacks.
 
-use crate::actor::{self, Actor, Life};
+use crate::actor::{self, Actor};
 use crate::config::Config;
-use crate::fiber::{self, Co, Fiber, Outcome, State, Token, Wait};
+use crate::fiber::{Fiber, Outcome, State, Token, Wait};
 use crate::handle::Handles;
 use crate::output::Output;
 use crate::pool::{Inbox, Pool};
@@ -11,9 +11,7 @@ use crate::reactor::{Reactor, WAKE};
 use crate::stack::Stacks;
 use crate::stats::Stats;
 use crate::timer::{Due, Timers};
-use crate::{report, shim, stop, sys};
-use abi::trap;
-use corosensei::CoroutineResult;
+use crate::{park, shim, stop, sys};
 use std::cell::Cell;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -25,11 +23,14 @@ thread_local! {
 }
 
 /// Switches without a round of checks while other fibers stay runnable.
-const SWITCHES: u32 = 64;
+pub const SWITCHES: u32 = 64;
 /// Least time between two looks at the reactor while fibers stay runnable, in nanoseconds.
 const POLL_GAP: u64 = 20_000;
-/// Resumptions granted to a fiber that must unwind.
-const UNWIND_RESUMES: u32 = 10_000;
+
+/// Makes `s` the shard of this thread; gives the one before.
+pub fn set_current(s: *mut Shard) -> *mut Shard {
+    CURRENT.with(|c| c.replace(s))
+}
 
 /// The shard of this thread; `None` outside a run.
 #[must_use]
@@ -39,9 +40,10 @@ pub fn current<'a>() -> Option<&'a mut Shard> {
     (!s.is_null()).then(|| unsafe { &mut *s })
 }
 
-struct After {
-    target: *mut Actor,
-    msg: *mut Obj,
+/// A message that a timer will send.
+pub struct After {
+    pub target: *mut Actor,
+    pub msg: *mut Obj,
 }
 
 pub struct Shard {
@@ -57,16 +59,18 @@ pub struct Shard {
     pub ctx: Ctx,
     /// Slots are reused; records stay where they are.
     pub fibers: Vec<Box<Fiber>>,
-    free_slots: Vec<u32>,
-    queue: VecDeque<u32>,
+    pub free_slots: Vec<u32>,
+    pub queue: VecDeque<u32>,
     /// Actors that are not gone.
     pub actors: Vec<*mut Actor>,
     /// Per class: messages of it change hands as they are.
     pub plain: Vec<bool>,
-    /// Actors whose last address went.
+    /// Per class: offsets of fields that hold an actor's address.
+    pub actor_fields: Vec<Vec<u32>>,
+    /// Actors that may have become unreachable.
     pub orphans: Vec<*mut Actor>,
     pub reclaiming: bool,
-    afters: Vec<Option<After>>,
+    pub afters: Vec<Option<After>>,
     free_afters: Vec<u32>,
     pub pool: Pool,
     inbox: Arc<Inbox>,
@@ -76,7 +80,7 @@ pub struct Shard {
     pub writes_waiting: i64,
     waits: u64,
     births: u64,
-    stacks: Stacks,
+    pub stacks: Stacks,
     /// Bytes of the last read from a socket.
     pub scratch: Vec<u8>,
     /// All fibers are being unwound.
@@ -84,10 +88,10 @@ pub struct Shard {
     /// The stop latch has been acted on, and until when writes may go on.
     pub stopping: bool,
     pub stop_bound: u64,
-    main_status: Option<i32>,
-    main_trapped: bool,
-    last_poll: u64,
-    switches: u32,
+    pub main_status: Option<i32>,
+    pub main_trapped: bool,
+    pub last_poll: u64,
+    pub switches: u32,
     pub last_limit_notice: u64,
 }
 
@@ -126,6 +130,7 @@ impl Shard {
             stacks: Stacks::new(config.stack_kb),
             pool: Pool::new(config.pool, Arc::clone(&inbox)),
             plain: shim::plain_classes(&image.shapes),
+            actor_fields: shim::actor_fields(&image.shapes),
             config,
             image,
             stats: Stats::default(),
@@ -196,7 +201,7 @@ impl Shard {
         f.token()
     }
 
-    fn new_fiber(&mut self) -> u32 {
+    pub fn new_fiber(&mut self) -> u32 {
         self.births += 1;
         self.stats.fibers_live += 1;
         self.stats.fibers_peak = self.stats.fibers_peak.max(self.stats.fibers_live);
@@ -289,37 +294,8 @@ impl Shard {
         }
     }
 
-    /// Value of the counter `name`.
-    #[must_use]
-    pub fn stat(&self, name: &str) -> Option<i64> {
-        let s = &self.stats;
-        Some(match name {
-            "shards" => 1,
-            "actors_spawned" => s.actors_spawned,
-            "actors_live" => s.actors_live,
-            "actors_peak" => s.actors_peak,
-            "actors_reclaimed" => s.actors_reclaimed,
-            "actors_died" => s.actors_died,
-            "fibers_live" => s.fibers_live,
-            "fibers_peak" => s.fibers_peak,
-            "messages" => s.messages,
-            "messages_cross" => s.messages_cross,
-            "messages_dropped" => s.messages_dropped,
-            "mailbox_peak" => s.mailbox_peak,
-            "timers_armed" => s.timers_armed,
-            "timers_fired" => s.timers_fired,
-            "slices" => s.slices,
-            "objects_live" => self.heap.objects_live,
-            "heap_bytes" => self.heap.bytes_live,
-            "heap_bytes_peak" => s.heap_bytes_peak.max(self.heap.bytes_live),
-            "descriptors_open" => self.handles.open,
-            "children_live" => 0,
-            _ => return None,
-        })
-    }
-
     /// Inbox, due timers, ready I/O, in that order; waits for the first of them at most `ns` nanoseconds.
-    fn poll(&mut self, ns: u64) {
+    pub fn poll(&mut self, ns: u64) {
         self.switches = 0;
         self.out.flush();
         let now = sys::monotonic();
@@ -343,6 +319,9 @@ impl Shard {
         let now = sys::monotonic();
         self.last_poll = now;
         self.fire(now);
+        if !self.orphans.is_empty() {
+            actor::sweep(self);
+        }
         if look {
             for i in 0..self.reactor.filled() {
                 self.ready(i);
@@ -358,7 +337,7 @@ impl Shard {
                     if let Some(a) = self.afters.get_mut(i as usize).and_then(Option::take) {
                         self.free_afters.push(i);
                         actor::deliver(self, a.target, a.msg, "timer message");
-                        actor::release(a.target);
+                        actor::release_in(self, a.target);
                     }
                 }
                 Due::Fiber(slot) => {
@@ -428,7 +407,7 @@ impl Shard {
             let Some(f) = self.fibers.get_mut(slot) else { continue };
             let State::Parked(wait) = f.state else { continue };
             let token = f.token();
-            if let Some(outcome) = stop_outcome(wait) {
+            if let Some(outcome) = park::stop_outcome(wait) {
                 let _ = self.wake(token, outcome);
             } else if wait == Wait::Write && f.deadline > bound {
                 f.deadline = bound;
@@ -438,79 +417,9 @@ impl Shard {
     }
 
     /// Nothing would happen by itself any more, but for timers and outside input.
-    fn quiescent(&self) -> bool {
+    pub fn quiescent(&self) -> bool {
         self.queue.is_empty() && self.pool_busy == 0 && self.writes_waiting == 0
     }
-}
-
-/// What a stop does to a wait; `None`: it goes on.
-fn stop_outcome(wait: Wait) -> Option<Outcome> {
-    match wait {
-        Wait::Sleep | Wait::InputDl => Some(Outcome::Stop),
-        Wait::Input | Wait::Resolve => Some(Outcome::Unwind),
-        Wait::Write | Wait::Call | Wait::Pool | Wait::Space => None,
-    }
-}
-
-/// Parks the running fiber in the wait it has begun, until its token is woken or `deadline` passes.
-pub fn park(ctx: &mut Ctx, wait: Wait, deadline: u64) -> Outcome {
-    let f = fiber::of(ctx);
-    let s = f.shard();
-    if s.ending {
-        return unwind(ctx);
-    }
-    match stop_outcome(wait).filter(|_| s.stopping) {
-        Some(outcome) => {
-            // Resolved at once, after the others had a turn.
-            f.outcome = outcome;
-            f.state = State::Runnable;
-            s.queue.push_back(f.slot);
-        }
-        None => {
-            f.state = State::Parked(wait);
-            f.deadline = deadline;
-            if deadline != sys::NEVER {
-                s.timers.arm_fiber(deadline, f.slot);
-            }
-            if wait != Wait::Space && !f.actor.is_null() {
-                // SAFETY: a fiber at work has a live actor.
-                actor::parked(s, unsafe { &mut *f.actor });
-            }
-        }
-    }
-    fiber::switch(f);
-    resumed(ctx)
-}
-
-/// The slice is over: others run, then the fiber goes on. Leaves `trap::UNWIND` pending when the program ends.
-pub fn yield_now(ctx: &mut Ctx) {
-    let f = fiber::of(ctx);
-    if f.shard().ending {
-        let _ = unwind(ctx);
-        return;
-    }
-    f.state = State::Yielded;
-    f.outcome = Outcome::Ready;
-    fiber::switch(f);
-    let _ = resumed(ctx);
-}
-
-fn resumed(ctx: &mut Ctx) -> Outcome {
-    let f = fiber::of(ctx);
-    ctx.budget = f.shard().config.reductions - 1;
-    match f.outcome {
-        Outcome::Unwind => unwind(ctx),
-        o => o,
-    }
-}
-
-fn unwind(ctx: &mut Ctx) -> Outcome {
-    if ctx.trap == 0 {
-        ctx.trap = trap::UNWIND;
-        // No stack is to be recorded for it.
-        ctx.trap_recorded = true;
-    }
-    Outcome::Unwind
 }
 
 impl Fiber {
@@ -520,269 +429,4 @@ impl Fiber {
         // SAFETY: the shard outlives its fibers and one thread uses both; see the module's rule.
         unsafe { &mut *self.shard }
     }
-}
-
-/// Gives the fiber a stack and a coroutine. False when there is no stack.
-fn start(s: &mut Shard, slot: u32) -> bool {
-    let main = s.fiber(slot).is_some_and(|f| f.actor.is_null());
-    let kb = s.config.main_stack_kb;
-    let stack = if main { s.stacks.take_large(kb) } else { s.stacks.take() };
-    let (Some(stack), Some(f)) = (stack, s.fiber(slot)) else { return false };
-    f.ctx.stack_limit = stack.limit_for_code();
-    f.ctx.stack_base = stack.base_address();
-    f.ctx.trap = 0;
-    f.ctx.trap_recorded = false;
-    f.ctx.trap_frames.clear();
-    f.ctx.caught_frames.clear();
-    let p: *mut Fiber = f;
-    f.co = Some(Co::with_stack(stack, move |yielder, ()| {
-        // SAFETY: the record outlives its coroutine; this runs while the fiber is the running one.
-        unsafe { (*p).yielder = yielder };
-        if main {
-            run_main(p);
-            return;
-        }
-        while actor::turn(p) {
-            // SAFETY: as above; no reference is held across the switch.
-            unsafe {
-                (*p).state = State::Runnable;
-                (*p).outcome = Outcome::Ready;
-                let slot = (*p).slot;
-                (*p).shard().queue.push_back(slot);
-                fiber::switch(p);
-                if (*p).shard().ending {
-                    actor::discard((*p).shard(), &mut *p);
-                    return;
-                }
-            }
-        }
-    }));
-    true
-}
-
-fn run_main(p: *mut Fiber) {
-    // SAFETY: the running fiber's own record; references end before generated code runs.
-    let (ctx, entry) = unsafe {
-        let f = &mut *p;
-        f.ctx.budget = f.shard().config.reductions - 1;
-        (&raw mut f.ctx, f.shard().image.main)
-    };
-    let status = entry.map_or(0, |main| main(ctx));
-    // SAFETY: as above; generated code has returned.
-    unsafe { (*p).status = status };
-}
-
-/// Runs a fiber until it parks, yields or ends.
-fn resume(s: *mut Shard, slot: u32) {
-    // SAFETY: the shard lives and this is its thread; no reference is held while the coroutine runs.
-    let co: *mut Option<Co> = unsafe {
-        let s = &mut *s;
-        s.stats.slices += 1;
-        let Some(f) = s.fiber(slot) else { return };
-        if f.co.is_none() && !start(s, slot) {
-            let Some(f) = s.fiber(slot) else { return };
-            let p: *mut Fiber = f;
-            if (*p).actor.is_null() {
-                s.main_status = Some(1);
-                sys::stderr_line(&format!("{}: no memory for a stack", s.config.program));
-            } else {
-                actor::die_unstarted(s, &mut *p);
-            }
-            finish(s, slot);
-            return;
-        }
-        let Some(f) = s.fiber(slot) else { return };
-        f.state = State::Running;
-        &raw mut f.co
-    };
-    // SAFETY: the record's coroutine is touched by this function only, and records do not move.
-    let Some(co) = (unsafe { &mut *co }) else { return };
-    let done = matches!(co.resume(()), CoroutineResult::Return(()));
-    // SAFETY: as above; the fiber has switched back.
-    let s = unsafe { &mut *s };
-    if !s.out.is_empty() {
-        s.out.flush();
-    }
-    if done {
-        finish(s, slot);
-    }
-    if !s.orphans.is_empty() {
-        actor::sweep(s);
-    }
-}
-
-/// A fiber has ended: its stack and slot are free again.
-fn finish(s: &mut Shard, slot: u32) {
-    let Some(f) = s.fiber(slot) else { return };
-    let main = f.actor.is_null();
-    f.state = State::Free;
-    f.actor = std::ptr::null_mut();
-    f.pool_result = None;
-    f.wait = 0;
-    let p: *mut Fiber = f;
-    if let Some(co) = f.co.take() {
-        let stack = co.into_stack();
-        if !main {
-            s.stacks.give(stack);
-        }
-    }
-    s.stats.fibers_live -= 1;
-    if main {
-        if s.main_status.is_none() {
-            // SAFETY: a live record of this shard.
-            let f = unsafe { &mut *p };
-            s.main_status = Some(main_ended(s, f));
-        }
-    } else {
-        s.free_slots.push(slot);
-    }
-}
-
-fn main_ended(s: &mut Shard, f: &mut Fiber) -> i32 {
-    s.out.flush();
-    match f.ctx.trap {
-        0 => i32::try_from(f.status & 0xff).unwrap_or(0),
-        trap::UNWIND => {
-            f.ctx.trap = 0;
-            0
-        }
-        _ => {
-            s.main_trapped = true;
-            report::main_trap(&mut f.ctx);
-            1
-        }
-    }
-}
-
-/// Runs the program of `s` to its end: `main`, the drain, the unwinding of every fiber. Gives the exit status.
-pub fn run(s: *mut Shard) -> i32 {
-    let outer = CURRENT.with(|c| c.replace(s));
-    // SAFETY: the caller owns the shard, which lives through the call; the loop keeps no reference across `resume`.
-    unsafe {
-        let _ = (*s).new_fiber();
-        let mut drain_until = None;
-        loop {
-            let sh = &mut *s;
-            if sh.main_status.is_some() {
-                if sh.main_trapped || !stop::latched() || sh.config.drain_ms == 0 {
-                    break;
-                }
-                let now = sys::monotonic();
-                let until = *drain_until.get_or_insert(sys::after(now, sh.config.drain_ms));
-                if now >= until {
-                    break;
-                }
-                if sh.queue.is_empty() {
-                    sh.last_poll = 0;
-                    sh.poll(0);
-                    if sh.quiescent() {
-                        break;
-                    }
-                    if sh.queue.is_empty() {
-                        sh.poll(until.saturating_sub(now));
-                    }
-                }
-            } else if sh.queue.is_empty() {
-                sh.poll(sys::NEVER);
-            } else if sh.switches >= SWITCHES {
-                sh.poll(0);
-            }
-            let Some(slot) = sh.queue.pop_front() else { continue };
-            sh.switches += 1;
-            resume(s, slot);
-            let sh = &mut *s;
-            if sh.fiber(slot).is_some_and(|f| f.state == State::Yielded) {
-                if sh.main_status.is_none() || drain_until.is_some() {
-                    sh.poll(0);
-                }
-                if let Some(f) = sh.fiber(slot) {
-                    f.state = State::Runnable;
-                }
-                sh.queue.push_back(slot);
-            }
-        }
-        end(s);
-        let sh = &mut *s;
-        let status = sh.main_status.unwrap_or(0);
-        let _ = CURRENT.with(|c| c.replace(outer));
-        status
-    }
-}
-
-/// Unwinds the fibers, youngest first, and releases what the actors, timers and monitors own.
-unsafe fn end(s: *mut Shard) {
-    // SAFETY: as in `run`.
-    unsafe {
-        let sh = &mut *s;
-        let line = sh.config.stats.then(|| sh.stats_line());
-        sh.ending = true;
-        let mut live: Vec<(u64, u32)> =
-            sh.fibers.iter().filter(|f| f.state != State::Free).map(|f| (f.seq, f.slot)).collect();
-        live.sort_unstable_by(|a, b| b.cmp(a));
-        for (_, slot) in live {
-            let sh = &mut *s;
-            let Some(f) = sh.fiber(slot) else { continue };
-            let f: *mut Fiber = f;
-            if (*f).co.is_none() {
-                actor::discard(sh, &mut *f);
-                finish(sh, slot);
-                continue;
-            }
-            let mut left = UNWIND_RESUMES;
-            while (*f).state != State::Free {
-                (*f).outcome = Outcome::Unwind;
-                if left == 0 {
-                    // A defect: the fiber does not let itself be unwound. What it owns is lost.
-                    if let Some(co) = (*f).co.as_mut() {
-                        co.force_reset();
-                    }
-                    finish(&mut *s, slot);
-                    break;
-                }
-                left -= 1;
-                resume(s, slot);
-            }
-        }
-        let sh = &mut *s;
-        sh.queue.clear();
-        sh.out.flush();
-        // Plain memory need not be released unless someone counts it.
-        if sh.config.stats || cfg!(debug_assertions) {
-            for a in std::mem::take(&mut sh.afters).into_iter().flatten() {
-                shim::release(&mut sh.ctx, a.msg);
-                actor::release(a.target);
-            }
-            sh.reclaiming = true;
-            while let Some(&a) = sh.actors.last() {
-                actor::empty(sh, &mut *a, Outcome::Closed);
-            }
-            sh.reclaiming = false;
-            actor::sweep(sh);
-        }
-        if let Some(mut line) = line {
-            let objects = format!(" objects_live={}", sh.heap.objects_live);
-            line.push_str(&objects);
-            sys::stderr_line(&line);
-        }
-        stop::forget(sh.wake_fd());
-    }
-}
-
-impl Shard {
-    /// The exit line but for `objects_live`, which is known only after everything was released.
-    fn stats_line(&self) -> String {
-        let mut line = String::from("wostats");
-        for name in crate::stats::NAMES {
-            if name != "objects_live" {
-                line.push_str(&format!(" {name}={}", self.stat(name).unwrap_or(0)));
-            }
-        }
-        line
-    }
-}
-
-/// Whether the actor is gone; for tests and checks.
-#[must_use]
-pub fn is_gone(actor: &Actor) -> bool {
-    actor.life == Life::Gone
 }

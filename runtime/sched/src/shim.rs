@@ -73,6 +73,18 @@ pub fn plain_classes(shapes: &Shapes) -> Vec<bool> {
     shapes.classes.iter().map(|c| c.fields.iter().all(|f| plain(f.ty))).collect()
 }
 
+/// Per class: offsets of the fields that hold an actor's address or nil.
+#[must_use]
+pub fn actor_fields(shapes: &Shapes) -> Vec<Vec<u32>> {
+    let is_actor = |ty| match shapes.ty(ty) {
+        TypeDesc::Actor => true,
+        TypeDesc::Nullable(inner) => shapes.ty(inner) == TypeDesc::Actor,
+        _ => false,
+    };
+    let fields = |c: &abi::desc::ClassDesc| c.fields.iter().filter(|f| is_actor(f.ty)).map(|f| f.offset).collect();
+    shapes.classes.iter().map(fields).collect()
+}
+
 /// Makes a message independent of what its sender keeps. Consumes it; null with a pending trap 4 when memory is short.
 pub fn hand_over(ctx: &mut Ctx, plain: &[bool], msg: *mut Obj) -> *mut Obj {
     if msg.is_null() {

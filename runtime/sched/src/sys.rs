@@ -99,6 +99,18 @@ pub fn close(fd: i32) {
     let _ = unsafe { libc::close(fd) };
 }
 
+/// Puts the null device in the place of a standard descriptor.
+pub fn blank(fd: i32) {
+    // SAFETY: a terminated path; the descriptors are the process's own.
+    unsafe {
+        let null = libc::open(c"/dev/null".as_ptr(), libc::O_RDWR | libc::O_CLOEXEC);
+        if null >= 0 {
+            let _ = libc::dup2(null, fd);
+            let _ = libc::close(null);
+        }
+    }
+}
+
 /// Writes one stderr line in one piece; failures are ignored.
 pub fn stderr_line(line: &str) {
     let mut s = String::with_capacity(line.len() + 1);

@@ -1,7 +1,7 @@
 //! Waits that are no I/O: sleeping, work on the helper threads, work that needs a deep stack.
 
 use crate::fiber::{self, Outcome, Wait};
-use crate::shard::park;
+use crate::park::park;
 use crate::sys;
 use values::ctx::Ctx;
 

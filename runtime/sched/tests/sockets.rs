@@ -204,6 +204,37 @@ fn fd_5_a_dead_actors_connection_is_closed() {
     assert_eq!((left.status, left.objects_live, left.stats.actors_died), (0, 0, 1));
 }
 
+/// 11.12: the connection was accepted by `main` and used by the actor only.
+#[test]
+fn fd_5_the_one_that_only_accepted_does_not_hold() {
+    extern "C" fn dies(c: *mut Ctx, _s: *mut Obj, m: *mut Obj, _out: Out) {
+        let c = ctx(c);
+        assert_eq!(read(c, n(m), 1, None).as_deref(), Some("x"));
+        c.raise(8, "gone");
+    }
+    extern "C" fn main(c: *mut Ctx) -> i64 {
+        let c = ctx(c);
+        let l = net::listen(c, b"127.0.0.1", 0);
+        let port = u16::try_from(net::port(c, l)).unwrap();
+        for shared in [false, true] {
+            let client = net::connect(c, b"127.0.0.1", port);
+            let server = net::accept(c, l, None).unwrap();
+            if shared {
+                assert!(read(c, server, 1, Some(1)).is_none());
+            }
+            let a = spawn(c, 0);
+            send(c, a, server);
+            assert_eq!(write(c, client, b"x", None), Some(true));
+            let got = read(c, client, 1, Some(50));
+            assert_eq!(got.as_deref(), if shared { None } else { Some("") });
+            actor::release(a);
+        }
+        0
+    }
+    let left = run(config(), main, &[dies]);
+    assert_eq!((left.status, left.objects_live, left.stats.actors_died), (0, 0, 2));
+}
+
 #[test]
 fn wait_5_writes_do_not_mix() {
     extern "C" fn writer(c: *mut Ctx, _s: *mut Obj, m: *mut Obj, _out: Out) {

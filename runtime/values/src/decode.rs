@@ -1,4 +1,5 @@
-//! Values from JSON text (language specification 10.2): one pass over the text, straight into objects.
+//! Values from JSON text (language specification 10.2): one pass over the text, straight into objects. The reader's
+//! open containers are kept in a list: a fiber's stack leaves the runtime too little room to recurse.
 
 use crate::ctx::Ctx;
 use crate::object::{self, Obj, Plans};
@@ -6,7 +7,10 @@ use crate::text::{self, Builder};
 use crate::{map, multi};
 use abi::desc::{ClassIdx, Default as FieldDefault, FieldDesc, Shapes, TypeDesc, TypeIdx};
 use abi::layout::{KIND_BYTES, KIND_TEXT};
-use codec::json::{DEPTH, Quoted, Reader};
+use codec::json::{Quoted, Reader};
+
+/// Deepest nesting of objects made by defaults; these are made recursively, in frames of a few hundred bytes.
+const DEFAULT_DEPTH: u32 = 24;
 
 /// One or two words of an owned value.
 type Words = [u64; 2];
@@ -23,8 +27,10 @@ pub unsafe fn decode(ctx: &mut Ctx, ty: TypeIdx, document: *mut Obj) -> *mut Obj
     let (shapes, plans) = (object::shapes(ctx), object::plans(ctx));
     // SAFETY: the caller keeps the text for the duration of the call.
     let reader = Reader::new(unsafe { text::bytes(document) });
-    let mut decoder = Decoder { ctx, shapes, plans, reader, present: Vec::new() };
-    let Some([word, _]) = decoder.value(ty) else { return std::ptr::null_mut() };
+    let mut decoder = Decoder { ctx, shapes, plans, reader, open: Vec::new(), present: Vec::new() };
+    let value = decoder.run(ty);
+    decoder.abandon();
+    let Some([word, _]) = value else { return std::ptr::null_mut() };
     if decoder.reader.at_end() {
         return word as *mut Obj;
     }
@@ -37,8 +43,43 @@ struct Decoder<'a, 'c> {
     shapes: &'a Shapes,
     plans: &'a Plans,
     reader: Reader<'a>,
+    /// Containers that are being read, outermost first; at most as many as the reader's depth allows.
+    open: Vec<Open<'a>>,
     /// Per field of the objects being read, outermost first: whether it has a value.
     present: Vec<bool>,
+}
+
+/// A container with the members read so far, owned here. A member that is a container itself is not yet in it.
+struct Open<'a> {
+    obj: *mut Obj,
+    members: Members<'a>,
+}
+
+enum Members<'a> {
+    Elements {
+        ty: TypeIdx,
+    },
+    Entries {
+        value: TypeIdx,
+        /// Key of the value being read, owned; null between entries.
+        key: *mut Obj,
+    },
+    Fields {
+        fields: &'a [FieldDesc],
+        /// Where the object's flags begin in `present`.
+        base: usize,
+        /// The field being read.
+        at: usize,
+    },
+}
+
+/// What the first token of a value leads to.
+enum Begun {
+    Value(Words),
+    /// A container was opened, and the value of its first member, of this type, comes next.
+    Member(TypeIdx),
+    /// A container without members was opened.
+    Empty,
 }
 
 /// Null is a failure.
@@ -56,17 +97,215 @@ impl<'a> Decoder<'a, '_> {
         unsafe { object::release_slot(self.ctx, self.plans.slot(ty), word) };
     }
 
-    /// The next value of the document; recursion ends at `DEPTH` levels, counted by the reader.
-    fn value(&mut self, ty: TypeIdx) -> Option<Words> {
-        match self.shapes.ty(ty) {
-            TypeDesc::Nullable(inner) => {
-                // `null` for a nullable `json.Value` is nil.
-                if self.reader.peek() == Some(b'n') {
-                    return self.reader.literal(b"null").then_some([0, 0]);
+    /// The next value of the document and all below it.
+    fn run(&mut self, ty: TypeIdx) -> Option<Words> {
+        let mut ty = ty;
+        'value: loop {
+            let mut done = match self.begin(ty)? {
+                Begun::Value(words) => Some(words),
+                Begun::Member(member) => {
+                    ty = member;
+                    continue 'value;
                 }
-                let [word, _] = self.value(inner)?;
-                Some(if self.plans.words(ty) == 2 { [1, word] } else { [word, 0] })
+                Begun::Empty => None,
+            };
+            // Hands the value to the container around it, and containers that end with it to theirs.
+            loop {
+                let Some(mut open) = self.open.pop() else { return done };
+                let next = match done {
+                    Some(words) => self.store(&mut open, words),
+                    None => Some(None),
+                };
+                match next {
+                    Some(Some(member)) => {
+                        self.open.push(open);
+                        ty = member;
+                        continue 'value;
+                    }
+                    Some(None) if self.finish(&open).is_some() => done = pointer(open.obj),
+                    _ => {
+                        self.open.push(open);
+                        return None;
+                    }
+                }
             }
+        }
+    }
+
+    /// Releases what was not finished.
+    fn abandon(&mut self) {
+        while let Some(open) = self.open.pop() {
+            // SAFETY: open containers and their keys are owned here; fields that were not reached are zero.
+            unsafe {
+                if let Members::Entries { key, .. } = open.members {
+                    object::release(self.ctx, key);
+                }
+                object::release(self.ctx, open.obj);
+            }
+        }
+    }
+
+    fn begin(&mut self, ty: TypeIdx) -> Option<Begun> {
+        let mut desc = self.shapes.ty(ty);
+        let nullable = matches!(desc, TypeDesc::Nullable(_));
+        if let TypeDesc::Nullable(inner) = desc {
+            // `null` for a nullable `json.Value` is nil.
+            if self.reader.peek() == Some(b'n') {
+                return self.reader.literal(b"null").then_some(Begun::Value([0, 0]));
+            }
+            desc = self.shapes.ty(inner);
+        }
+        match desc {
+            TypeDesc::Multi(element) => {
+                let more = self.reader.array()?;
+                let obj = multi::new(self.ctx, element, 0);
+                self.push(obj, Members::Elements { ty: element })?;
+                Some(if more { Begun::Member(element) } else { Begun::Empty })
+            }
+            TypeDesc::Map(key, value) => {
+                if !matches!(self.shapes.ty(key), TypeDesc::Text | TypeDesc::Json) {
+                    return None;
+                }
+                let first = self.reader.object()?;
+                let obj = map::new(self.ctx, key, value);
+                let key = first.map_or(std::ptr::null_mut(), |quoted| self.text(quoted));
+                self.push(obj, Members::Entries { value, key })?;
+                if first.is_none() {
+                    return Some(Begun::Empty);
+                }
+                if key.is_null() { None } else { Some(Begun::Member(value)) }
+            }
+            TypeDesc::Object(class) => {
+                let shapes = self.shapes;
+                let fields = &shapes.classes.get(class as usize)?.fields;
+                let first = self.reader.object()?;
+                let base = self.present.len();
+                self.present.try_reserve(fields.len()).ok()?;
+                self.present.resize(base + fields.len(), false);
+                let obj = object::new(self.ctx, class);
+                self.push(obj, Members::Fields { fields, base, at: fields.len() })?;
+                let next = self.next_field(obj, fields, base, usize::MAX, first)?;
+                let Some(Open { members: Members::Fields { at, .. }, .. }) = self.open.last_mut() else { return None };
+                match next {
+                    Some((i, field)) => {
+                        *at = i;
+                        Some(Begun::Member(field.ty))
+                    }
+                    None => Some(Begun::Empty),
+                }
+            }
+            scalar => {
+                let [word, _] = self.scalar(scalar)?;
+                Some(Begun::Value(if nullable && self.plans.words(ty) == 2 { [1, word] } else { [word, 0] }))
+            }
+        }
+    }
+
+    /// Opens a container; `obj` is null when memory is short.
+    fn push(&mut self, obj: *mut Obj, members: Members<'a>) -> Option<()> {
+        // Also when it failed, so that what was made so far is released with it.
+        self.open.push(Open { obj, members });
+        if obj.is_null() { None } else { Some(()) }
+    }
+
+    /// Puts a value that has been read into its container; the type of the next member, or an inner `None` at the end.
+    fn store(&mut self, open: &mut Open<'a>, [first, second]: Words) -> Option<Option<TypeIdx>> {
+        let obj = open.obj;
+        match &mut open.members {
+            Members::Elements { ty } => {
+                // SAFETY: the multi is owned here; the element is consumed.
+                if !unsafe { multi::push(self.ctx, obj, first, second) } {
+                    return None;
+                }
+                self.reader.next_element().map(|more| more.then_some(*ty))
+            }
+            Members::Entries { value, key } => {
+                // SAFETY: the map, the key and the value are owned here. A place that was there already holds a value
+                // of the type, a new one zeros; the map takes its own reference to the key.
+                unsafe {
+                    let place = map::slot(self.ctx, obj, *key as u64);
+                    object::release(self.ctx, std::mem::replace(key, std::ptr::null_mut()));
+                    if place.is_null() {
+                        self.drop_value(*value, first);
+                        return None;
+                    }
+                    let old = place.replace(first);
+                    if self.plans.words(*value) == 2 {
+                        *place.add(1) = second;
+                    }
+                    self.drop_value(*value, old);
+                }
+                let Some(quoted) = self.reader.next_key()? else { return Some(None) };
+                *key = self.text(quoted);
+                if key.is_null() { None } else { Some(Some(*value)) }
+            }
+            Members::Fields { fields, base, at } => {
+                let field = fields.get(*at)?;
+                self.put(obj, field, [first, second]);
+                self.set_present(*base + *at, true);
+                let key = self.reader.next_key()?;
+                let next = self.next_field(obj, fields, *base, *at, key)?;
+                Some(next.map(|(i, field)| {
+                    *at = i;
+                    field.ty
+                }))
+            }
+        }
+    }
+
+    /// Follows keys to the next one that is a field with a value to be read, from `key` on; `before` is the field read
+    /// last. An inner `None`: the object has ended.
+    fn next_field(
+        &mut self,
+        obj: *mut Obj,
+        fields: &'a [FieldDesc],
+        base: usize,
+        before: usize,
+        key: Option<Quoted<'a>>,
+    ) -> Option<Option<(usize, &'a FieldDesc)>> {
+        // Documents mostly have their keys in the order of the fields.
+        let mut guess = before.wrapping_add(1);
+        let mut next = key;
+        while let Some(quoted) = next {
+            match field_index(fields, guess, quoted) {
+                None => {
+                    let _ = self.reader.skip()?;
+                }
+                Some((i, field)) => {
+                    guess = i + 1;
+                    if !self.is_absent(field.ty) {
+                        return Some(Some((i, field)));
+                    }
+                    self.put(obj, field, [0, 0]);
+                    self.set_present(base + i, false);
+                }
+            }
+            next = self.reader.next_key()?;
+        }
+        Some(None)
+    }
+
+    fn set_present(&mut self, at: usize, present: bool) {
+        if let Some(place) = self.present.get_mut(at) {
+            *place = present;
+        }
+    }
+
+    /// Gives the fields of an object that has ended, and that had no key, what absence means.
+    fn finish(&mut self, open: &Open<'a>) -> Option<()> {
+        let Members::Fields { fields, base, .. } = open.members else { return Some(()) };
+        for (i, field) in fields.iter().enumerate() {
+            if self.present.get(base + i) == Some(&false) {
+                let words = self.absent(field, 0)?;
+                self.put(open.obj, field, words);
+            }
+        }
+        self.present.truncate(base);
+        Some(())
+    }
+
+    fn scalar(&mut self, desc: TypeDesc) -> Option<Words> {
+        match desc {
             TypeDesc::Int | TypeDesc::Row(_) => match self.reader.peek()? {
                 b't' => self.reader.literal(b"true").then_some([1, 0]),
                 b'f' => self.reader.literal(b"false").then_some([0, 0]),
@@ -98,10 +337,14 @@ impl<'a> Decoder<'a, '_> {
                 let raw = self.reader.skip()?;
                 pointer(text::new(self.ctx, raw))
             }
-            TypeDesc::Multi(element) => self.multi(ty, element),
-            TypeDesc::Map(key, value) => self.map(ty, key, value),
-            TypeDesc::Object(class) => self.object(class),
-            TypeDesc::Union(_) | TypeDesc::Interface | TypeDesc::Actor => None,
+            // Containers are not scalars; the checker refuses the others, and `??T`.
+            TypeDesc::Multi(_)
+            | TypeDesc::Map(..)
+            | TypeDesc::Object(_)
+            | TypeDesc::Union(_)
+            | TypeDesc::Interface
+            | TypeDesc::Actor
+            | TypeDesc::Nullable(_) => None,
         }
     }
 
@@ -124,138 +367,6 @@ impl<'a> Decoder<'a, '_> {
             quoted.raw
         };
         pointer(base64(self.ctx, coded))
-    }
-
-    fn multi(&mut self, ty: TypeIdx, element: TypeIdx) -> Option<Words> {
-        let mut more = self.reader.array()?;
-        let obj = multi::new(self.ctx, element, 0);
-        if obj.is_null() {
-            return None;
-        }
-        while more {
-            let next = self.value(element).and_then(|[first, second]| {
-                // SAFETY: the multi is owned here; the element is consumed.
-                let pushed = unsafe { multi::push(self.ctx, obj, first, second) };
-                if pushed { self.reader.next_element() } else { None }
-            });
-            let Some(next) = next else {
-                self.drop_value(ty, obj as u64);
-                return None;
-            };
-            more = next;
-        }
-        pointer(obj)
-    }
-
-    fn map(&mut self, ty: TypeIdx, key: TypeIdx, value: TypeIdx) -> Option<Words> {
-        if !matches!(self.shapes.ty(key), TypeDesc::Text | TypeDesc::Json) {
-            return None;
-        }
-        let mut next = self.reader.object()?;
-        let obj = map::new(self.ctx, key, value);
-        if obj.is_null() {
-            return None;
-        }
-        while let Some(quoted) = next {
-            let Some(after) = self.map_entry(obj, quoted, value) else {
-                self.drop_value(ty, obj as u64);
-                return None;
-            };
-            next = after;
-        }
-        pointer(obj)
-    }
-
-    /// Reads the value of one key into the map; the next key.
-    fn map_entry(&mut self, obj: *mut Obj, quoted: Quoted<'a>, value: TypeIdx) -> Option<Option<Quoted<'a>>> {
-        let key = self.text(quoted);
-        if key.is_null() {
-            return None;
-        }
-        let words = self.value(value);
-        // SAFETY: the map, the key and the value are owned here. A place that was there already holds a value of the
-        // type, a new one zeros; the map takes its own reference to the key.
-        unsafe {
-            let place = if words.is_some() { map::slot(self.ctx, obj, key as u64) } else { std::ptr::null_mut() };
-            object::release(self.ctx, key);
-            let [first, second] = words?;
-            if place.is_null() {
-                self.drop_value(value, first);
-                return None;
-            }
-            let old = place.replace(first);
-            if self.plans.words(value) == 2 {
-                *place.add(1) = second;
-            }
-            self.drop_value(value, old);
-        }
-        self.reader.next_key()
-    }
-
-    fn object(&mut self, class: ClassIdx) -> Option<Words> {
-        let shapes = self.shapes;
-        let fields = &shapes.classes.get(class as usize)?.fields;
-        let first = self.reader.object()?;
-        let obj = object::new(self.ctx, class);
-        if obj.is_null() {
-            return None;
-        }
-        let base = self.present.len();
-        let complete = self.fields(obj, fields, base, first).is_some();
-        self.present.truncate(base);
-        if complete {
-            return pointer(obj);
-        }
-        // SAFETY: the object is owned here; fields that were not reached are zero.
-        unsafe { object::release(self.ctx, obj) };
-        None
-    }
-
-    fn fields(&mut self, obj: *mut Obj, fields: &'a [FieldDesc], base: usize, first: Option<Quoted<'a>>) -> Option<()> {
-        self.present.try_reserve(fields.len()).ok()?;
-        self.present.resize(base + fields.len(), false);
-        let mut next = first;
-        // Documents mostly have their keys in the order of the fields.
-        let mut guess = 0;
-        while let Some(quoted) = next {
-            match self.field_index(fields, guess, quoted) {
-                None => {
-                    let _ = self.reader.skip()?;
-                }
-                Some((i, field)) => {
-                    guess = i + 1;
-                    let words = if self.is_absent(field.ty) { None } else { Some(self.value(field.ty)?) };
-                    self.put(obj, field, words.unwrap_or([0, 0]));
-                    if let Some(present) = self.present.get_mut(base + i) {
-                        *present = words.is_some();
-                    }
-                }
-            }
-            next = self.reader.next_key()?;
-        }
-        for (i, field) in fields.iter().enumerate() {
-            if self.present.get(base + i) == Some(&false) {
-                let words = self.absent(field, 0)?;
-                self.put(obj, field, words);
-            }
-        }
-        Some(())
-    }
-
-    fn field_index(&self, fields: &'a [FieldDesc], guess: usize, quoted: Quoted<'_>) -> Option<(usize, &'a FieldDesc)> {
-        let mut plain = Vec::new();
-        let name = if quoted.escaped {
-            quoted.unescape(&mut plain);
-            plain.as_slice()
-        } else {
-            quoted.raw
-        };
-        if let Some(field) = fields.get(guess)
-            && field.name.as_bytes() == name
-        {
-            return Some((guess, field));
-        }
-        fields.iter().enumerate().find(|(_, f)| f.name.as_bytes() == name)
     }
 
     /// Steps over `null` where it means that the field is absent.
@@ -349,10 +460,11 @@ impl<'a> Decoder<'a, '_> {
         }
     }
 
-    /// An object all of whose fields take their defaults. Defaults that contain themselves fail.
+    /// An object all of whose fields take their defaults. Defaults that contain themselves fail, and so do those that
+    /// nest deeper than `DEFAULT_DEPTH`.
     fn fresh(&mut self, class: ClassIdx, depth: u32) -> Option<Words> {
         let shapes = self.shapes;
-        let desc = shapes.classes.get(class as usize).filter(|_| depth < DEPTH)?;
+        let desc = shapes.classes.get(class as usize).filter(|_| depth < DEFAULT_DEPTH)?;
         let obj = object::new(self.ctx, class);
         if obj.is_null() {
             return None;
@@ -367,6 +479,23 @@ impl<'a> Decoder<'a, '_> {
         }
         pointer(obj)
     }
+}
+
+/// The field with the name that `quoted` means, with its position; `guess` is tried first.
+fn field_index<'a>(fields: &'a [FieldDesc], guess: usize, quoted: Quoted<'_>) -> Option<(usize, &'a FieldDesc)> {
+    let mut plain = Vec::new();
+    let name = if quoted.escaped {
+        quoted.unescape(&mut plain);
+        plain.as_slice()
+    } else {
+        quoted.raw
+    };
+    if let Some(field) = fields.get(guess)
+        && field.name.as_bytes() == name
+    {
+        return Some((guess, field));
+    }
+    fields.iter().enumerate().find(|(_, f)| f.name.as_bytes() == name)
 }
 
 /// The bytes that a base64 text stands for, as new Bytes; null when it is not strict base64, and with trap 4 when

@@ -1,10 +1,11 @@
-//! JSON text of a value (language specification 10.1).
+//! JSON text of a value (language specification 10.1). The walk keeps its own list of open containers: a fiber's stack
+//! leaves the runtime too little room to recurse.
 
 use crate::ctx::Ctx;
 use crate::object::{self, Obj, Plans};
 use crate::text::{self, Builder};
 use crate::{map, multi};
-use abi::desc::{Shapes, TypeDesc, TypeIdx};
+use abi::desc::{FieldDesc, Shapes, TypeDesc, TypeIdx};
 use abi::layout::{FIRST_CLASS, KIND_BYTES, KIND_TEXT};
 use abi::trap;
 use codec::Sink;
@@ -43,35 +44,80 @@ pub unsafe fn encode(ctx: &mut Ctx, ty: TypeIdx, first: u64, second: u64) -> *mu
 /// As for `encode`.
 pub unsafe fn write(out: &mut Builder<'_>, ty: TypeIdx, first: u64, second: u64) -> Result<(), Refusal> {
     let (shapes, plans) = (object::shapes(out.ctx()), object::plans(out.ctx()));
-    let mut encoder = Encoder { out, shapes, plans, depth: 0 };
+    let mut encoder = Encoder { out, shapes, plans, open: Vec::new() };
     // SAFETY: the caller's promise.
-    unsafe { encoder.value(ty, first, second, false) }
+    unsafe { encoder.run(Value { ty, first, second, field: false }) }
 }
 
 struct Encoder<'b, 'c> {
     out: &'b mut Builder<'c>,
     shapes: &'b Shapes,
     plans: &'b Plans,
-    depth: u32,
+    /// Containers that are not finished, outermost first.
+    open: Vec<Open<'b>>,
 }
 
-impl Encoder<'_, '_> {
-    /// Recursion ends at `DEPTH` levels.
+/// A value to be written.
+#[derive(Clone, Copy)]
+struct Value {
+    ty: TypeIdx,
+    first: u64,
+    second: u64,
+    /// It is a field, where a row handle is written as its id.
+    field: bool,
+}
+
+/// A container whose opening bracket and first members have been written.
+enum Open<'b> {
+    Multi { element: TypeIdx, words: &'b [u64], at: usize },
+    Map { key: TypeIdx, value: TypeIdx, obj: *mut Obj, position: u32 },
+    Object { fields: &'b [FieldDesc], keys: &'b [Vec<u8>], obj: *mut Obj, at: usize },
+}
+
+impl<'b> Encoder<'b, '_> {
+    /// Writes the value and all below it.
     ///
     /// # Safety
-    /// The words are a live value of type `ty`.
-    unsafe fn value(&mut self, ty: TypeIdx, first: u64, second: u64, field: bool) -> Result<(), Refusal> {
-        // SAFETY: the caller's promise, and the type says what the words are.
-        unsafe {
-            match self.shapes.ty(ty) {
-                TypeDesc::Nullable(inner) if self.plans.words(ty) == 2 => {
-                    if first == 0 {
-                        self.out.put(b"null");
-                        return Ok(());
-                    }
-                    return self.value(inner, second, 0, field);
+    /// A live value of its type, which nothing changes meanwhile.
+    unsafe fn run(&mut self, value: Value) -> Result<(), Refusal> {
+        let mut next = Some(value);
+        loop {
+            // SAFETY: the caller's promise holds for everything below the value too.
+            unsafe {
+                if let Some(value) = next {
+                    self.begin(value)?;
                 }
-                TypeDesc::Nullable(inner) => return self.value(inner, first, 0, field),
+                // A graph of few objects can have an endless text; memory ends it.
+                let Some(mut open) = self.open.pop() else { return Ok(()) };
+                if self.out.failed() {
+                    return Ok(());
+                }
+                next = self.member(&mut open);
+                if next.is_some() {
+                    self.open.push(open);
+                }
+            }
+        }
+    }
+
+    /// Writes a scalar, or the opening bracket of a container, which is then open.
+    unsafe fn begin(&mut self, value: Value) -> Result<(), Refusal> {
+        let Value { mut ty, mut first, second, field } = value;
+        let mut desc = self.shapes.ty(ty);
+        if let TypeDesc::Nullable(inner) = desc {
+            if self.plans.words(ty) == 2 {
+                if first == 0 {
+                    self.out.put(b"null");
+                    return Ok(());
+                }
+                first = second;
+            }
+            ty = inner;
+            desc = self.shapes.ty(ty);
+        }
+        // SAFETY: the type says what the words are.
+        unsafe {
+            match desc {
                 TypeDesc::Int | TypeDesc::Ordinal(_) => self.out.put_int(first as i64),
                 TypeDesc::Row(_) if field => self.out.put_int(first as i64),
                 TypeDesc::Row(_) => return Err(Refusal::NoRow),
@@ -90,69 +136,84 @@ impl Encoder<'_, '_> {
                 TypeDesc::Text => codec::json::quote(self.out, text::bytes(first as *mut Obj)),
                 TypeDesc::Bytes => self.base64(text::bytes(first as *mut Obj)),
                 TypeDesc::Json => self.out.put(text::bytes(first as *mut Obj)),
-                TypeDesc::Multi(element) => return self.multi(element, first as *mut Obj),
-                TypeDesc::Map(key, value) => return self.map(key, value, first as *mut Obj),
+                TypeDesc::Multi(element) => {
+                    let words = multi::words_with(self.plans, first as *mut Obj);
+                    return self.enter(b"[", Open::Multi { element, words, at: 0 });
+                }
+                TypeDesc::Map(key, value) => {
+                    let open = Open::Map { key, value, obj: first as *mut Obj, position: 0 };
+                    return self.enter(b"{", open);
+                }
                 TypeDesc::Object(_) | TypeDesc::Union(_) | TypeDesc::Interface => {
-                    return self.object(first as *mut Obj);
+                    let obj = first as *mut Obj;
+                    let class = (*obj).kind.wrapping_sub(FIRST_CLASS) as usize;
+                    if let (Some(desc), Some(plan)) = (self.shapes.classes.get(class), self.plans.classes.get(class)) {
+                        let open = Open::Object { fields: &desc.fields, keys: &plan.json_keys, obj, at: 0 };
+                        return self.enter(b"{", open);
+                    }
+                    self.out.put(b"null");
+                }
+                // The checker refuses `??T`.
+                TypeDesc::Nullable(_) => self.out.put(b"null"),
+            }
+        }
+        Ok(())
+    }
+
+    fn enter(&mut self, bracket: &[u8], open: Open<'b>) -> Result<(), Refusal> {
+        if self.open.len() >= DEPTH as usize {
+            return Err(Refusal::TooDeep);
+        }
+        self.out.put(bracket);
+        self.open.push(open);
+        Ok(())
+    }
+
+    /// The next member of a container, with what precedes it written; or `None` with the closing bracket written.
+    unsafe fn member(&mut self, open: &mut Open<'b>) -> Option<Value> {
+        // SAFETY: members of a live container are of the types that it names.
+        unsafe {
+            match open {
+                Open::Multi { element, words, at } => {
+                    let Some(&first) = words.get(*at) else {
+                        self.out.put(b"]");
+                        return None;
+                    };
+                    if *at > 0 {
+                        self.out.put(b",");
+                    }
+                    let size = self.plans.words(*element);
+                    let second = if size == 2 { words.get(*at + 1).copied().unwrap_or(0) } else { 0 };
+                    *at += size;
+                    Some(Value { ty: *element, first, second, field: false })
+                }
+                Open::Map { key, value, obj, position } => {
+                    let start = *position == 0;
+                    let Some(entry) = map::next_entry(*obj, position) else {
+                        self.out.put(b"}");
+                        return None;
+                    };
+                    if !start {
+                        self.out.put(b",");
+                    }
+                    self.key(*key, *entry);
+                    self.out.put(b":");
+                    let second = if self.plans.words(*value) == 2 { *entry.add(2) } else { 0 };
+                    Some(Value { ty: *value, first: *entry.add(1), second, field: false })
+                }
+                Open::Object { fields, keys, obj, at } => {
+                    let (Some(field), Some(key)) = (fields.get(*at), keys.get(*at)) else {
+                        self.out.put(b"}");
+                        return None;
+                    };
+                    self.out.put(if *at == 0 { key.get(1..).unwrap_or_default() } else { key });
+                    *at += 1;
+                    let place = obj.cast::<u8>().add(field.offset as usize).cast::<u64>();
+                    let second = if self.plans.words(field.ty) == 2 { *place.add(1) } else { 0 };
+                    Some(Value { ty: field.ty, first: *place, second, field: true })
                 }
             }
         }
-        Ok(())
-    }
-
-    fn enter(&mut self) -> Result<(), Refusal> {
-        if self.depth >= DEPTH {
-            return Err(Refusal::TooDeep);
-        }
-        self.depth += 1;
-        Ok(())
-    }
-
-    unsafe fn multi(&mut self, element: TypeIdx, obj: *mut Obj) -> Result<(), Refusal> {
-        self.enter()?;
-        self.out.put(b"[");
-        let words = self.plans.words(element);
-        // SAFETY: a live multi, which encoding does not change.
-        let all = unsafe { multi::words_with(self.plans, obj) };
-        let mut i = 0;
-        while let Some(&first) = all.get(i) {
-            if i > 0 {
-                self.out.put(b",");
-            }
-            let second = if words == 2 { all.get(i + 1).copied().unwrap_or(0) } else { 0 };
-            // SAFETY: an element of the type.
-            unsafe { self.value(element, first, second, false)? };
-            // A graph of few objects can have an endless text; memory ends it.
-            if self.out.failed() {
-                break;
-            }
-            i += words;
-        }
-        self.out.put(b"]");
-        self.depth -= 1;
-        Ok(())
-    }
-
-    unsafe fn map(&mut self, key: TypeIdx, value: TypeIdx, obj: *mut Obj) -> Result<(), Refusal> {
-        self.enter()?;
-        let words = self.plans.words(value);
-        let mut separator: &[u8] = b"{";
-        // SAFETY: a live map, which encoding does not change; entries hold a key and a value of the types.
-        for entry in unsafe { map::entries(obj) } {
-            self.out.put(separator);
-            separator = b",";
-            unsafe {
-                self.key(key, *entry);
-                self.out.put(b":");
-                self.value(value, *entry.add(1), if words == 2 { *entry.add(2) } else { 0 }, false)?;
-            }
-            if self.out.failed() {
-                break;
-            }
-        }
-        self.out.put(if separator == b"{" { b"{}" } else { b"}" });
-        self.depth -= 1;
-        Ok(())
     }
 
     unsafe fn key(&mut self, ty: TypeIdx, word: u64) {
@@ -171,31 +232,6 @@ impl Encoder<'_, '_> {
                 self.out.put(b"\"");
             }
         }
-    }
-
-    unsafe fn object(&mut self, obj: *mut Obj) -> Result<(), Refusal> {
-        // SAFETY: a live object; its kind tells its class, and the class where its fields are.
-        unsafe {
-            let class = (*obj).kind.wrapping_sub(FIRST_CLASS) as usize;
-            let (Some(desc), Some(plan)) = (self.shapes.classes.get(class), self.plans.classes.get(class)) else {
-                self.out.put(b"null");
-                return Ok(());
-            };
-            self.enter()?;
-            self.out.put(b"{");
-            for (i, (field, key)) in desc.fields.iter().zip(&plan.json_keys).enumerate() {
-                self.out.put(if i == 0 { key.get(1..).unwrap_or_default() } else { key });
-                let at = obj.cast::<u8>().add(field.offset as usize).cast::<u64>();
-                let second = if self.plans.words(field.ty) == 2 { *at.add(1) } else { 0 };
-                self.value(field.ty, *at, second, true)?;
-                if self.out.failed() {
-                    break;
-                }
-            }
-            self.out.put(b"}");
-            self.depth -= 1;
-        }
-        Ok(())
     }
 
     fn base64(&mut self, bytes: &[u8]) {

@@ -372,12 +372,26 @@ pub unsafe fn slot(ctx: &mut Ctx, obj: *mut Obj, key: u64) -> *mut u64 {
     // SAFETY: the caller's promise.
     unsafe {
         let m = &mut *obj.cast::<Map>();
-        let hash = if m.index.is_null() { 0 } else { m.hash(key) };
-        if let Some(i) = m.position(key, hash) {
-            return m.entry(i).add(1);
+        let (mut hash, mut free) = (0, usize::MAX);
+        if m.index.is_null() {
+            if let Some(i) = m.position(key, 0) {
+                return m.entry(i).add(1);
+            }
+        } else {
+            hash = m.hash(key);
+            free = m.slot_where(hash, |i| m.same(*m.entry(i), key));
+            if let Some(i) = (*m.index.add(free) as u32).checked_sub(1) {
+                return m.entry(i).add(1);
+            }
         }
-        if m.used == m.capacity && !m.grow(ctx) {
-            return std::ptr::null_mut();
+        if m.used == m.capacity {
+            if !m.grow(ctx) {
+                return std::ptr::null_mut();
+            }
+            if !m.index.is_null() {
+                hash = m.hash(key);
+                free = m.slot_where(hash, |_| false);
+            }
         }
         let i = m.used;
         let entry = m.entry(i);
@@ -386,8 +400,7 @@ pub unsafe fn slot(ctx: &mut Ctx, obj: *mut Obj, key: u64) -> *mut u64 {
         m.used += 1;
         m.len += 1;
         if !m.index.is_null() {
-            let hash = m.hash(key);
-            m.enter(hash, i);
+            *m.index.add(free) = u64::from(hash) << 32 | u64::from(i + 1);
         }
         let slot = plans(ctx).slot(m.key);
         object::retain_slot(ctx, slot, key);
@@ -518,17 +531,37 @@ pub unsafe fn entry(ctx: &mut Ctx, obj: *mut Obj, i: i64) -> *mut u64 {
     }
 }
 
+/// The words of the first live entry at or behind `position` (0 at the start), which then moves behind it.
+///
+/// # Safety
+/// `obj` is null or a live map that has not changed since `position` was 0.
+#[inline]
+pub unsafe fn next_entry(obj: *mut Obj, position: &mut u32) -> Option<*mut u64> {
+    if obj.is_null() {
+        return None;
+    }
+    // SAFETY: the caller's promise.
+    let m = unsafe { &*obj.cast::<Map>() };
+    let mut i = (*position).max(m.head);
+    while i < m.used && m.is_dead(i) {
+        i += 1;
+    }
+    if i >= m.used {
+        return None;
+    }
+    *position = i + 1;
+    // SAFETY: a position in use.
+    Some(unsafe { m.entry(i) })
+}
+
 /// The live entries in order, as pointers to their words.
 ///
 /// # Safety
 /// `obj` is null or a live map that is not changed while the iterator is in use.
-pub unsafe fn entries<'a>(obj: *mut Obj) -> impl Iterator<Item = *mut u64> + 'a {
+pub unsafe fn entries(obj: *mut Obj) -> impl Iterator<Item = *mut u64> {
+    let mut position = 0;
     // SAFETY: the caller's promise.
-    let m: Option<&'a Map> = if obj.is_null() { None } else { Some(unsafe { &*obj.cast::<Map>() }) };
-    m.into_iter().flat_map(|m| {
-        // SAFETY: positions in use.
-        (m.head..m.used).filter(|&i| !m.is_dead(i)).map(|i| unsafe { m.entry(i) })
-    })
+    std::iter::from_fn(move || unsafe { next_entry(obj, &mut position) })
 }
 
 /// Takes the last live entry out of a dead map; its words stay readable until the next call. Used by release.

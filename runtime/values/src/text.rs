@@ -6,7 +6,7 @@
 use crate::ctx::Ctx;
 use crate::object::{self, Obj};
 use abi::layout::{IMMORTAL, KIND_BYTES, KIND_TEXT, TEXT_DATA, TEXT_LEN};
-use abi::symbols::{PART_BOOL, PART_FLOAT, PART_INT};
+use abi::symbols::{PART_BOOL, PART_FLOAT, PART_INT, PART_TEXT};
 use codec::Sink;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
@@ -180,7 +180,7 @@ pub fn new_kind(ctx: &mut Ctx, kind: u32, bytes: &[u8]) -> *mut Obj {
     let obj = allocate(ctx, kind, bytes.len(), bytes.len());
     if !obj.is_null() {
         // SAFETY: the object has room for the bytes and is new, so the two do not overlap.
-        unsafe { data(obj).copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
+        let _ = unsafe { copy_to(data(obj), bytes) };
     }
     obj
 }
@@ -307,42 +307,65 @@ pub struct Part {
     pub word: u64,
 }
 
-/// A part whose length is known.
-enum Piece<'a> {
-    Bytes(&'a [u8]),
-    Int(codec::int::IntText),
-    Float(codec::float::FloatText),
-}
-
-impl Piece<'_> {
-    /// # Safety
-    /// The part of kind text is null or a live Text that outlives the piece unchanged.
-    unsafe fn of<'a>(part: Part) -> Piece<'a> {
-        match part.kind {
-            PART_INT => Piece::Int(codec::int::format(part.word as i64)),
-            PART_FLOAT => Piece::Float(codec::float::format(f64::from_bits(part.word))),
-            PART_BOOL => Piece::Bytes(if part.word == 0 { b"false" } else { b"true" }),
-            // SAFETY: the caller's promise.
-            _ => Piece::Bytes(unsafe { bytes(part.word as *mut Obj) }),
+/// Copies bytes to `at`; their number. Short ones, the usual case, without a call.
+///
+/// # Safety
+/// There is room for them at `at`, and the two do not overlap.
+#[inline]
+unsafe fn copy_to(at: *mut u8, from: &[u8]) -> usize {
+    let (n, from) = (from.len(), from.as_ptr());
+    // SAFETY: the caller's promise; each pair of words covers the bytes and nothing else.
+    unsafe {
+        match n {
+            0 => {}
+            1..4 => {
+                *at = *from;
+                *at.add(n / 2) = *from.add(n / 2);
+                *at.add(n - 1) = *from.add(n - 1);
+            }
+            4..8 => {
+                let (first, last) =
+                    (from.cast::<u32>().read_unaligned(), from.add(n - 4).cast::<u32>().read_unaligned());
+                at.cast::<u32>().write_unaligned(first);
+                at.add(n - 4).cast::<u32>().write_unaligned(last);
+            }
+            8..=16 => {
+                let (first, last) =
+                    (from.cast::<u64>().read_unaligned(), from.add(n - 8).cast::<u64>().read_unaligned());
+                at.cast::<u64>().write_unaligned(first);
+                at.add(n - 8).cast::<u64>().write_unaligned(last);
+            }
+            _ => at.copy_from_nonoverlapping(from, n),
         }
     }
+    n
+}
 
-    fn as_bytes(&self) -> &[u8] {
-        match self {
-            Piece::Bytes(b) => b,
-            Piece::Int(t) => t.as_bytes(),
-            Piece::Float(t) => t.as_bytes(),
+/// Writes a part to `at`; its length.
+///
+/// # Safety
+/// There is room for `bound` bytes at `at`; a text part is null or a live Text that does not reach there.
+#[inline]
+unsafe fn write_part(at: *mut u8, part: Part) -> usize {
+    // SAFETY: the caller's promise.
+    unsafe {
+        match part.kind {
+            PART_INT => copy_to(at, codec::int::format(part.word as i64).as_bytes()),
+            PART_FLOAT => copy_to(at, codec::float::format(f64::from_bits(part.word)).as_bytes()),
+            PART_BOOL => copy_to(at, if part.word == 0 { b"false" } else { b"true" }),
+            _ => copy_to(at, bytes(part.word as *mut Obj)),
         }
     }
 }
 
 /// Upper bound of a part's length.
+#[inline]
 unsafe fn bound(part: Part) -> usize {
     match part.kind {
         PART_INT => 20,
         PART_FLOAT => 32,
         PART_BOOL => 5,
-        // SAFETY: as for `Piece::of`.
+        // SAFETY: as for `write_part`.
         _ => unsafe { bytes(part.word as *mut Obj).len() },
     }
 }
@@ -367,10 +390,7 @@ pub unsafe fn concat(ctx: &mut Ctx, parts: &[Part]) -> *mut Obj {
         }
         let mut len = 0;
         for &part in parts {
-            let piece = Piece::of(part);
-            let from = piece.as_bytes();
-            data(obj).add(len).copy_from_nonoverlapping(from.as_ptr(), from.len());
-            len += from.len();
+            len += write_part(data(obj).add(len), part);
         }
         (*obj.cast::<Text>()).len = len as u64;
         obj
@@ -388,6 +408,20 @@ pub unsafe fn append(ctx: &mut Ctx, text: *mut Obj, parts: &[Part]) -> *mut Obj 
     // bytes are the same; the write goes behind them.
     unsafe {
         let len = bytes(text).len();
+        // The usual turn of a loop: one text goes into spare room.
+        if let [Part { kind: PART_TEXT, word }] = *parts
+            && word as *mut Obj != text
+            && !text.is_null()
+            && object::count(text) == 1
+        {
+            let more = bytes(word as *mut Obj);
+            if len + more.len() <= (*text.cast::<Text>()).capacity as usize {
+                let end = len + copy_to(data(text).add(len), more);
+                (*text.cast::<Text>()).len = end as u64;
+                (*text.cast::<Text>()).hash = AtomicU32::new(0);
+                return text;
+            }
+        }
         let room = parts.iter().fold(len, |n, &p| n.saturating_add(bound(p)));
         if room == len {
             return if text.is_null() { empty() } else { text };
@@ -418,14 +452,12 @@ pub unsafe fn append(ctx: &mut Ctx, text: *mut Obj, parts: &[Part]) -> *mut Obj 
         };
         let mut end = len;
         for &part in parts {
-            let piece = if part.kind == abi::symbols::PART_TEXT && part.word as *mut Obj == old {
-                Piece::Bytes(std::slice::from_raw_parts(data(text), len))
+            let at = data(text).add(end);
+            end += if part.kind == PART_TEXT && part.word as *mut Obj == old {
+                copy_to(at, std::slice::from_raw_parts(data(text), len))
             } else {
-                Piece::of(part)
+                write_part(at, part)
             };
-            let from = piece.as_bytes();
-            data(text).add(end).copy_from_nonoverlapping(from.as_ptr(), from.len());
-            end += from.len();
         }
         (*text.cast::<Text>()).len = end as u64;
         (*text.cast::<Text>()).hash = AtomicU32::new(0);
@@ -516,7 +548,7 @@ impl Sink for Builder<'_> {
                     return;
                 }
             }
-            data(self.obj).add(len).copy_from_nonoverlapping(bytes.as_ptr(), bytes.len());
+            let _ = copy_to(data(self.obj).add(len), bytes);
             (*self.obj.cast::<Text>()).len = end as u64;
         }
     }

@@ -35,7 +35,7 @@ impl<'a> Cx<'_, 'a> {
         let table = self.builtins;
         let Some(sigs) = table.sigs.get(&(namespace.clone(), name.clone())) else {
             let members = table.sigs.keys().filter(|k| k.0 == *namespace).map(|k| k.1.as_str());
-            let near = self.env.near(name, members);
+            let near = self.near(name, members);
             return self.fail(
                 Diagnostic::error(406, name_span, format!("module `{namespace}` has no member `{name}`"))
                     .label("unknown member")
@@ -96,8 +96,11 @@ impl<'a> Cx<'_, 'a> {
             });
             let Some(found) = found else {
                 let value_ty = self.show(value.ty);
-                let forms: Vec<String> =
-                    sigs.iter().filter_map(|s| s.params.first()).map(|p| format!("`{}`", self.show_pattern(&p.2))).collect();
+                let forms: Vec<String> = sigs
+                    .iter()
+                    .filter_map(|s| s.params.first())
+                    .map(|p| format!("`{}`", self.show_pattern(&p.2)))
+                    .collect();
                 return self.fail(
                     Diagnostic::error(209, value.span, format!("argument 1 of `{shown}` cannot be `{value_ty}`"))
                         .label(format!("this is `{value_ty}`"))
@@ -132,10 +135,14 @@ impl<'a> Cx<'_, 'a> {
             {
                 let (want, given) = (self.show_pattern(pattern), self.show(value.ty));
                 return self.fail(
-                    Diagnostic::error(209, value.span, format!("argument {} of `{shown}` must be `{want}`, found `{given}`", at + 1))
-                        .label(format!("this is `{given}`"))
-                        .note(format!("`{shown}` works on `{want}`"))
-                        .help(format!("give a `{want}`")),
+                    Diagnostic::error(
+                        209,
+                        value.span,
+                        format!("argument {} of `{shown}` must be `{want}`, found `{given}`", at + 1),
+                    )
+                    .label(format!("this is `{given}`"))
+                    .note(format!("`{shown}` works on `{want}`"))
+                    .help(format!("give a `{want}`")),
                 );
             }
             values.push(value);
@@ -153,7 +160,9 @@ impl<'a> Cx<'_, 'a> {
         let wanted = sigs.first().map_or(0, |s| s.params.len());
         let params = sigs
             .first()
-            .map(|s| s.params.iter().map(|p| format!("{}: {}", p.1, self.show_pattern(&p.2))).collect::<Vec<_>>().join(", "))
+            .map(|s| {
+                s.params.iter().map(|p| format!("{}: {}", p.1, self.show_pattern(&p.2))).collect::<Vec<_>>().join(", ")
+            })
             .unwrap_or_default();
         self.fail(
             Diagnostic::error(209, span, format!("`{shown}` takes {}, given {}", arguments(wanted), args.len()))
@@ -179,7 +188,9 @@ impl<'a> Cx<'_, 'a> {
         let first = values.first().map_or(Types::ERROR, |v| v.ty);
         if let TyKind::Multi(element) = self.kind(first) {
             let fault = match shown {
-                "sort" if !self.sortable(element) => Some(("has no order", "sort scalars, Texts or Bytes, or a multi of keys")),
+                "sort" if !self.sortable(element) => {
+                    Some(("has no order", "sort scalars, Texts or Bytes, or a multi of keys"))
+                }
                 "slice" if self.is_owned_container(element) => {
                     Some(("is owned by its element's place", "copy what is needed with a loop"))
                 }
@@ -200,7 +211,8 @@ impl<'a> Cx<'_, 'a> {
             None => Types::VOID,
             Some(pattern) => self.substitute(pattern, bindings).unwrap_or(Types::ERROR),
         };
-        let mut ty = self.call_ty(ret);
+        // An element of a `multi ?T` is a strict `?T`; only a declared `?T` is a `T~`.
+        let mut ty = if matches!(sig.ret, Some(Pattern::Var(_))) { ret } else { self.call_ty(ret) };
         if shown == "trap" {
             self.flow.reachable = false;
             ty = Types::NEVER;
@@ -325,7 +337,9 @@ impl<'a> Cx<'_, 'a> {
                 Pattern::Ty(wanted) => *wanted == ty,
                 _ => self.unify(inner, ty, bindings),
             },
-            (Pattern::Map(key, value), TyKind::Map(k, v)) => self.unify(key, k, bindings) && self.unify(value, v, bindings),
+            (Pattern::Map(key, value), TyKind::Map(k, v)) => {
+                self.unify(key, k, bindings) && self.unify(value, v, bindings)
+            }
             (Pattern::Actor(inner), TyKind::Actor(ty)) => self.unify(inner, ty, bindings),
             _ => false,
         }

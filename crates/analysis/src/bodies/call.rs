@@ -2,7 +2,7 @@
 
 use super::site::Site;
 use super::{Cx, Want, describe};
-use crate::env::{Elsewhere, Env, FuncLookup, NamedType, QualifiedLookup};
+use crate::env::{Elsewhere, Env, FuncLookup, NamedType, QualifiedLookup, UseTarget};
 use crate::hir::{Expr, ExprKind, FuncId, IfaceId};
 use crate::types::{Ty, TyKind, Types};
 use diagnostics::Diagnostic;
@@ -55,19 +55,26 @@ impl<'a> Cx<'_, 'a> {
                     .note("other modules see only what is `pub`")
                     .help(format!("declare it `pub fn {name}`"))
             }
-            Elsewhere::UnusedModule { module } => {
-                Diagnostic::error(210, span, format!("function `{name}` is in module `{module}`, which this file does not use"))
-                    .label("needs a `use`")
-                    .note("functions of another module are visible after `use`")
-                    .help(format!("add `use {module}`"))
+            Elsewhere::UnusedModule { module } => Diagnostic::error(
+                210,
+                span,
+                format!("function `{name}` is in module `{module}`, which this file does not use"),
+            )
+            .label("needs a `use`")
+            .note("functions of another module are visible after `use`")
+            .help(format!("add `use {module}`")),
+            Elsewhere::Nowhere if self.env.file(self.file).uses.iter().any(|u| u.target == UseTarget::Unknown) => {
+                // The function may be from the module that was not found; that `use` is reported.
+                return self.error(span);
             }
             Elsewhere::Nowhere => {
-                let report = Diagnostic::error(403, span, format!("unknown function `{name}`")).label("not defined here");
+                let report =
+                    Diagnostic::error(403, span, format!("unknown function `{name}`")).label("not defined here");
                 let module = self.env.file(self.file).module;
                 let own = self.env.modules.get(module.0 as usize);
                 let builtins = self.builtins.sigs.keys().filter(|k| k.0 == "builtins").map(|k| k.1.as_str());
                 let candidates = own.iter().flat_map(|m| m.funcs.keys().map(Name::as_str)).chain(builtins);
-                let near = self.env.near(name, candidates);
+                let near = self.near(name, candidates);
                 let help = if let Some(class) = self.class.filter(|c| self.env.method(*c, name).is_some()) {
                     format!("`{name}` is a method of `{}`: call `self.{name}(…)`", self.class_name(class))
                 } else if self.lookup(name).is_some() {
@@ -81,7 +88,9 @@ impl<'a> Cx<'_, 'a> {
                 } else {
                     format!("declare it: `fn {name}(…) {{ … }}`")
                 };
-                report.note("a bare call finds functions of this module, of used modules, variants and builtins").help(help)
+                report
+                    .note("a bare call finds functions of this module, of used modules, variants and builtins")
+                    .help(help)
             }
         };
         self.fail(report)
@@ -137,7 +146,7 @@ impl<'a> Cx<'_, 'a> {
             ),
             QualifiedLookup::Unknown { module } => {
                 let exported = self.env.modules.iter().find(|m| m.path == module);
-                let near = self.env.near(name, exported.iter().flat_map(|m| m.funcs.keys().map(Name::as_str)));
+                let near = self.near(name, exported.iter().flat_map(|m| m.funcs.keys().map(Name::as_str)));
                 self.fail(
                     Diagnostic::error(403, member.span, format!("module `{module}` has no function `{name}`"))
                         .label("unknown function")
@@ -187,7 +196,7 @@ impl<'a> Cx<'_, 'a> {
     fn near_method(&self, class: crate::hir::ClassId, name: &str) -> Option<String> {
         let methods = self.env.program.classes.get(class.0 as usize).map(|c| c.methods.as_slice()).unwrap_or_default();
         let names = methods.iter().filter_map(|m| self.env.program.funcs.get(m.0 as usize)).map(|f| f.name.as_str());
-        self.env.near(name, names).map(|near| format!("did you mean `{near}`?"))
+        self.near(name, names).map(|near| format!("did you mean `{near}`?"))
     }
 
     /// A call of a resolved function; `recv` is the receiver of a method or extension, already of its type.
@@ -227,7 +236,7 @@ impl<'a> Cx<'_, 'a> {
             self.flow.reachable = false;
         }
         let ty = self.call_ty(ret);
-        if ty == Types::ERROR || values.iter().any(|v| v.ty == Types::ERROR) {
+        if ty == Types::ERROR {
             return self.error(span);
         }
         Expr { kind: ExprKind::Call(func, values), ty, span }
@@ -256,10 +265,14 @@ impl<'a> Cx<'_, 'a> {
         if let (Some(_), Some((_, module)), TyKind::Class(class)) = (method, &extension, kind) {
             let class = self.class_name(class);
             return self.fail(
-                Diagnostic::error(220, member.span, format!("`{name}` is a method of `{class}` and an extension from `{module}`"))
-                    .label("two meanings")
-                    .note("a real method and an extension of one name would hide each other")
-                    .help(format!("call the function as `{name}({}, …)`, or rename one", describe(base))),
+                Diagnostic::error(
+                    220,
+                    member.span,
+                    format!("`{name}` is a method of `{class}` and an extension from `{module}`"),
+                )
+                .label("two meanings")
+                .note("a real method and an extension of one name would hide each other")
+                .help(format!("call the function as `{name}({}, …)`, or rename one", describe(base))),
             );
         }
         if let Some((func, _)) = extension
@@ -272,17 +285,22 @@ impl<'a> Cx<'_, 'a> {
                 Some(func) if self.func_is_static(func) => {
                     let class = self.class_name(class);
                     self.fail(
-                        Diagnostic::error(403, member.span, format!("`{class}.{name}` is static: it is not called on an object"))
-                            .label("static function called on an instance")
-                            .note("a `static fn` has no `self`")
-                            .help(format!("write `{class}.{name}(…)`")),
+                        Diagnostic::error(
+                            403,
+                            member.span,
+                            format!("`{class}.{name}` is static: it is not called on an object"),
+                        )
+                        .label("static function called on an instance")
+                        .note("a `static fn` has no `self`")
+                        .help(format!("write `{class}.{name}(…)`")),
                     )
                 }
                 Some(func) => self.call_func(func, Some(recv), name, args, span),
                 None => {
                     let near = self.near_method(class, name);
                     let is_field = self.env.field(class, name).is_some();
-                    let help = if is_field { Some(format!("`{name}` is a field; fields are not called")) } else { near };
+                    let help =
+                        if is_field { Some(format!("`{name}` is a field; fields are not called")) } else { near };
                     self.no_method(ty, member, help)
                 }
             },
@@ -304,7 +322,11 @@ impl<'a> Cx<'_, 'a> {
         let name = &member.name;
         let free = self.is_function_name(name);
         let help = help.unwrap_or_else(|| {
-            if free { format!("`{name}` is a function: `{name}(value, …)`") } else { format!("declare a method `{name}`") }
+            if free {
+                format!("`{name}` is a function: `{name}(value, …)`")
+            } else {
+                format!("declare a method `{name}`")
+            }
         });
         self.fail(
             Diagnostic::error(403, member.span, format!("`{given}` has no method `{name}`"))
@@ -344,18 +366,25 @@ impl<'a> Cx<'_, 'a> {
             Some((u32::try_from(slot).ok()?, sig.params.len(), sig.ret, decl.name.clone()))
         });
         let Some((slot, wanted, ret, iface_name)) = found else {
-            let near = self.env.program.interfaces.get(iface.0 as usize).and_then(|decl| {
-                self.env.near(name, decl.sigs.iter().map(|s| s.name.as_str()))
-            });
+            let near = self
+                .env
+                .program
+                .interfaces
+                .get(iface.0 as usize)
+                .and_then(|decl| self.near(name, decl.sigs.iter().map(|s| s.name.as_str())));
             let ty = recv.ty;
             return self.no_method(ty, member, near.map(|near| format!("did you mean `{near}`?")));
         };
         if wanted != args.len() {
             return self.fail(
-                Diagnostic::error(403, span, format!("`{iface_name}.{name}` takes {}, given {}", arguments(wanted), args.len()))
-                    .label(format!("{} given", arguments(args.len())))
-                    .note("there are no optional arguments and no overloads")
-                    .help(format!("give exactly {}", arguments(wanted))),
+                Diagnostic::error(
+                    403,
+                    span,
+                    format!("`{iface_name}.{name}` takes {}, given {}", arguments(wanted), args.len()),
+                )
+                .label(format!("{} given", arguments(args.len())))
+                .note("there are no optional arguments and no overloads")
+                .help(format!("give exactly {}", arguments(wanted))),
             );
         }
         let mut values = Vec::with_capacity(args.len());
@@ -366,7 +395,7 @@ impl<'a> Cx<'_, 'a> {
             values.push(self.check(arg, ty, &Site::Param(name.clone(), at + 1, name.clone())));
         }
         let ty = self.call_ty(ret);
-        if ty == Types::ERROR || values.iter().any(|v| v.ty == Types::ERROR) {
+        if ty == Types::ERROR {
             return self.error(span);
         }
         Expr { kind: ExprKind::CallIface { iface, slot, recv: Box::new(recv), args: values }, ty, span }

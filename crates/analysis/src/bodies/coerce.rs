@@ -38,7 +38,8 @@ impl<'a> Cx<'_, 'a> {
                 retype(value, to)
             }
             (TyKind::Nil, TyKind::Nullable(_)) => Expr { kind: ExprKind::Nil, ty: to, span: e.span },
-            (TyKind::Nullable(from), TyKind::Nullable(inner)) | (TyKind::Maybe { inner: from, .. }, TyKind::Nullable(inner)) => {
+            (TyKind::Nullable(from), TyKind::Nullable(inner))
+            | (TyKind::Maybe { inner: from, .. }, TyKind::Nullable(inner)) => {
                 match self.fit(from, inner, e.span, site) {
                     Fit::Same | Fit::Convert => retype(e, to),
                     Fit::Reported => self.error(e.span),
@@ -82,7 +83,9 @@ impl<'a> Cx<'_, 'a> {
     fn mismatch(&mut self, e: &Expr, to: Ty, site: &Site) -> Expr {
         let (want, given, place) = (self.show(to), self.show(e.ty), site.text());
         let help = match (self.kind(self.strip(to)), self.kind(self.strip(e.ty))) {
-            (TyKind::Text, TyKind::Int | TyKind::Float | TyKind::Bool) => "write `\"${…}\"` around the value to make it a Text".to_owned(),
+            (TyKind::Text, TyKind::Int | TyKind::Float | TyKind::Bool) => {
+                "write `\"${…}\"` around the value to make it a Text".to_owned()
+            }
             (TyKind::Int, TyKind::Text) => "`parse_int(…)` reads an Int from a Text".to_owned(),
             (TyKind::Int, TyKind::Float) => "`trunc(…)` makes an Int of a Float".to_owned(),
             (TyKind::Float, TyKind::Int) => "`float(…)` makes a Float of an Int".to_owned(),

@@ -1,13 +1,14 @@
 //! Construction (language 3.4, 3.6): objects, actors, variants.
 
+use super::coerce::{retype, wrap};
 use super::site::Site;
 use super::{Cx, Want};
-use crate::env::NamedType;
-use crate::hir::{ClassId, Expr, ExprKind, UnionId};
-use crate::types::{TyKind, Types};
+use crate::env::{NamedType, TypeLookup};
+use crate::hir::{self, Builtin, ClassId, Default_, Expr, ExprKind, UnionId};
+use crate::types::{Ty, TyKind, Types};
 use diagnostics::Diagnostic;
 use diagnostics::span::Span;
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 use syntax::ast::{self, Name};
 
 /// Values for an object: given ones in written order, then the fields left to their defaults.
@@ -29,9 +30,6 @@ impl<'a> Cx<'_, 'a> {
             );
         }
         let fields = self.fields(id, &class.name, fields, span);
-        if fields.failed {
-            return self.error(span);
-        }
         let ty = self.intern(TyKind::Class(id));
         Expr { kind: ExprKind::New { class: id, fields: fields.given, defaults: fields.defaults }, ty, span }
     }
@@ -49,7 +47,9 @@ impl<'a> Cx<'_, 'a> {
                 return self.fail(
                     Diagnostic::error(221, class.span, format!("`{}` cannot be spawned: {why}", class.name))
                         .label("not an actor class")
-                        .note("an actor class has one `fn receive(msg: M)`, `M` a class, record or union, bare or `mut`")
+                        .note(
+                            "an actor class has one `fn receive(msg: M)`, `M` a class, record or union, bare or `mut`",
+                        )
                         .help(format!("declare `fn receive(msg: M)` in `{}`", class.name)),
                 );
             }
@@ -58,33 +58,37 @@ impl<'a> Cx<'_, 'a> {
         if let Some(class) = self.env.program.classes.get_mut(id.0 as usize) {
             class.receive = Some(receive);
         }
-        if fields.failed {
-            return self.error(span);
-        }
+        self.check_untraced(id, message, class.span);
         let ty = self.intern(TyKind::Actor(message));
         Expr { kind: ExprKind::Spawn { class: id, fields: fields.given, defaults: fields.defaults }, ty, span }
     }
 
     fn class_named(&mut self, class: &ast::Ident) -> Option<ClassId> {
-        let found = self.env.named_type(self.file, &class.name);
+        let found = match self.env.type_lookup(self.file, &class.name) {
+            TypeLookup::Found(entry) => Some(entry.named),
+            TypeLookup::NotExported { .. } | TypeLookup::Ambiguous(_) => {
+                let report = self.env.unknown_type(self.file, class);
+                self.report(report);
+                return None;
+            }
+            TypeLookup::None => None,
+        };
         if let Some(NamedType::Class(id)) = found {
             return Some(id);
         }
-        let near = self.env.near(&class.name, self.env.program.classes.iter().map(|c| c.name.as_str()));
+        let near = self.near(&class.name, self.env.program.classes.iter().map(|c| c.name.as_str()));
         let (title, help) = match (found, near) {
-            (Some(NamedType::Union(_)), _) => (
-                format!("`{}` is a union, not a class", class.name),
-                "name one of its variants instead".to_owned(),
-            ),
+            (Some(NamedType::Union(_)), _) => {
+                (format!("`{}` is a union, not a class", class.name), "name one of its variants instead".to_owned())
+            }
             (Some(NamedType::Iface(_)), _) => (
                 format!("`{}` is an interface, not a class", class.name),
                 "construct a class that satisfies it".to_owned(),
             ),
             (_, Some(near)) => (format!("unknown class `{}`", class.name), format!("did you mean `{near}`?")),
-            (_, None) => (
-                format!("unknown class `{}`", class.name),
-                format!("declare it: `class {} {{ … }}`", class.name),
-            ),
+            (_, None) => {
+                (format!("unknown class `{}`", class.name), format!("declare it: `class {} {{ … }}`", class.name))
+            }
         };
         self.report(
             Diagnostic::error(207, class.span, title)
@@ -98,6 +102,7 @@ impl<'a> Cx<'_, 'a> {
     fn fields(&mut self, id: ClassId, class: &Name, fields: &'a [(ast::Ident, ast::Expr)], span: Span) -> Fields {
         let mut out = Fields { given: Vec::with_capacity(fields.len()), defaults: Vec::new(), failed: false };
         let mut seen = FxHashSet::default();
+        let mut repeated = false;
         for (name, value) in fields {
             let Some((index, ty)) = self.env.field(id, &name.name).map(|(i, f)| (i, f.ty)) else {
                 let _ = self.unknown_field(id, name);
@@ -105,14 +110,18 @@ impl<'a> Cx<'_, 'a> {
                 out.failed = true;
                 continue;
             };
-            let _ = seen.insert(index);
+            repeated |= !seen.insert(index);
             if matches!(self.kind(ty), TyKind::Backlink(..)) {
                 out.failed = true;
                 self.report(
-                    Diagnostic::error(202, name.span, format!("`{class}.{}` is a backlink and cannot be given", name.name))
-                        .label("not a stored field")
-                        .note("a backlink is computed from the rows that refer to this one")
-                        .help("leave it out"),
+                    Diagnostic::error(
+                        202,
+                        name.span,
+                        format!("`{class}.{}` is a backlink and cannot be given", name.name),
+                    )
+                    .label("not a stored field")
+                    .note("a backlink is computed from the rows that refer to this one")
+                    .help("leave it out"),
                 );
                 continue;
             }
@@ -120,18 +129,34 @@ impl<'a> Cx<'_, 'a> {
             out.failed |= value.ty == Types::ERROR;
             out.given.push((index, value));
         }
+        if repeated {
+            out.given = self.keep_last(out.given);
+        }
+        // An alias of a record has defaults of its own; HIR knows those of the class, so these are written out.
+        let own = self.env.record_defaults(self.file, class).map(<[_]>::to_vec);
         let mut missing = Vec::new();
+        let mut written = Vec::new();
         if let Some(decl) = self.env.program.classes.get(id.0 as usize) {
             for (index, field) in (0_u32..).zip(&decl.fields) {
                 if seen.contains(&index) || matches!(self.kind(field.ty), TyKind::Backlink(..)) {
                     continue;
                 }
-                if field.default.is_some() || matches!(self.kind(field.ty), TyKind::Nullable(_)) {
-                    out.defaults.push(index);
-                } else {
-                    missing.push((field.name.clone(), field.span));
+                let default = match &own {
+                    Some(own) => own.get(index as usize).and_then(Option::as_ref),
+                    None => field.default.as_ref(),
+                };
+                let is_nullable = matches!(self.kind(field.ty), TyKind::Nullable(_));
+                match default {
+                    Some(default) if own.is_some() => written.push((index, field.ty, default.clone())),
+                    None if own.is_some() && is_nullable => written.push((index, field.ty, Default_::Nil)),
+                    None if !is_nullable => missing.push((field.name.clone(), field.span)),
+                    _ => out.defaults.push(index),
                 }
             }
+        }
+        for (index, ty, default) in written {
+            let value = self.default_value(&default, ty, span);
+            out.given.push((index, value));
         }
         // Misspelt fields are reported already; what they leave out is no second defect.
         if !missing.is_empty() && !out.failed {
@@ -147,6 +172,70 @@ impl<'a> Cx<'_, 'a> {
         }
         out.failed |= !missing.is_empty();
         out
+    }
+
+    /// A repeated key keeps its last value, all are evaluated (3.4): a value that is not kept is evaluated in front of
+    /// the next field's value and dropped, as the subject of a `switch` with nothing but a `default`.
+    fn keep_last(&mut self, given: Vec<(u32, Expr)>) -> Vec<(u32, Expr)> {
+        let mut last = FxHashMap::default();
+        for (at, (index, _)) in given.iter().enumerate() {
+            let _ = last.insert(*index, at);
+        }
+        let mut out = Vec::with_capacity(last.len());
+        let mut dropped: Vec<Expr> = Vec::new();
+        for (at, (index, value)) in given.into_iter().enumerate() {
+            if last.get(&index) != Some(&at) {
+                dropped.push(value);
+                continue;
+            }
+            let value = dropped.drain(..).rev().fold(value, |value, subject| {
+                let (ty, span) = (value.ty, value.span);
+                let subject_local = self.new_local(Name::default(), subject.ty, subject.span);
+                let block = hir::Block { stmts: Vec::new(), end: span };
+                let body = hir::BlockExpr { block, value: Some(value) };
+                let arms = vec![hir::Arm { test: hir::ArmTest::Default, body, span }];
+                let switch = hir::Switch { subject, subject_local, arms, exhaustive: false };
+                Expr { kind: ExprKind::Switch(Box::new(switch)), ty, span }
+            });
+            out.push((index, value));
+        }
+        out
+    }
+
+    /// A field's default as an expression of the field's type.
+    fn default_value(&mut self, default: &Default_, ty: Ty, span: Span) -> Expr {
+        let inner = self.strip(ty);
+        let (kind, given) = match default {
+            Default_::Nil => return Expr { kind: ExprKind::Nil, ty, span },
+            Default_::Now => (ExprKind::Builtin(Builtin::Plain(Name::new_static("now")), Vec::new()), Types::INT),
+            Default_::Int(n) => (ExprKind::Int(*n), Types::INT),
+            Default_::Float(f) => (ExprKind::Float(*f), Types::FLOAT),
+            Default_::Bool(b) => (ExprKind::Bool(*b), Types::BOOL),
+            Default_::Text(t) => (ExprKind::Text(t.clone()), Types::TEXT),
+            Default_::EmptyMulti => (ExprKind::List(Vec::new()), inner),
+            Default_::EmptyMap => (ExprKind::EmptyMap, inner),
+            Default_::List(items) => {
+                let element = match self.kind(inner) {
+                    TyKind::Multi(element) => element,
+                    _ => Types::ERROR,
+                };
+                let items = items.iter().map(|item| self.default_value(item, element, span)).collect();
+                (ExprKind::List(items), inner)
+            }
+            Default_::New(class) => {
+                let count = self.env.program.classes.get(class.0 as usize).map_or(0, |c| c.fields.len());
+                let defaults =
+                    (0..u32::try_from(count).unwrap_or(0)).filter(|at| !self.is_backlink(*class, *at)).collect();
+                let kind = ExprKind::New { class: *class, fields: Vec::new(), defaults };
+                (kind, self.intern(TyKind::Class(*class)))
+            }
+        };
+        wrap(retype(Expr { kind, ty: given, span }, inner), ty)
+    }
+
+    fn is_backlink(&self, class: ClassId, at: u32) -> bool {
+        let field = self.env.program.classes.get(class.0 as usize).and_then(|c| c.fields.get(at as usize));
+        field.is_some_and(|f| matches!(self.kind(f.ty), TyKind::Backlink(..)))
     }
 
     /// A variant by bare name (`args` is `None`) or call.
@@ -184,19 +273,20 @@ impl<'a> Cx<'_, 'a> {
             let fields = payload.iter().map(|f| f.0.as_str()).collect::<Vec<_>>().join(", ");
             let help = if payload.is_empty() { format!("write `{name}`") } else { format!("write `{name}({fields})`") };
             return self.fail(
-                Diagnostic::error(203, span, format!("`{union_name}.{name}` takes {} values, given {given}", payload.len()))
-                    .label(format!("{given} given"))
-                    .note("a variant is built with all of its payload, by position")
-                    .help(help),
+                Diagnostic::error(
+                    203,
+                    span,
+                    format!("`{union_name}.{name}` takes {} values, given {given}", payload.len()),
+                )
+                .label(format!("{given} given"))
+                .note("a variant is built with all of its payload, by position")
+                .help(help),
             );
         }
         let ty = self.intern(TyKind::Union(union));
         let mut values = Vec::with_capacity(given);
         for ((at, value), (field, field_ty)) in (1_usize..).zip(args.unwrap_or_default()).zip(payload) {
             values.push(self.check(value, field_ty, &Site::Param(name.clone(), at, field)));
-        }
-        if values.iter().any(|v| v.ty == Types::ERROR) {
-            return self.error(span);
         }
         let kind = if has_payload {
             ExprKind::NewVariant { union, variant, args: values }

@@ -118,8 +118,15 @@ impl<'a> Cx<'_, 'a> {
                     .help(format!("call it: `{name}(…)`")),
             );
         }
+        if self.env.alias_is_broken(self.file, name) {
+            // The `use` is reported.
+            return self.error(span);
+        }
         let mut report = Diagnostic::error(403, span, format!("unknown name `{name}`"));
-        if matches!(self.env.named_type(self.file, name), Some(NamedType::Class(_) | NamedType::Union(_) | NamedType::Iface(_))) {
+        if matches!(
+            self.env.named_type(self.file, name),
+            Some(NamedType::Class(_) | NamedType::Union(_) | NamedType::Iface(_))
+        ) {
             report = Diagnostic::error(403, span, format!("`{name}` is a type, not a value"))
                 .label("a type where a value is needed")
                 .note("a type's name stands before `{ … }` or `.`")
@@ -145,7 +152,7 @@ impl<'a> Cx<'_, 'a> {
             return format!("a dash belongs to a name; to subtract, put blanks around the minus: `{first} - {rest}`");
         }
         let candidates = self.names.keys().map(Name::as_str);
-        if let Some(near) = self.env.near(name, candidates) {
+        if let Some(near) = self.near(name, candidates) {
             return format!("did you mean `{near}`?");
         }
         if name == "self" {
@@ -226,9 +233,12 @@ impl<'a> Cx<'_, 'a> {
 
     pub(super) fn unknown_field(&mut self, class: crate::hir::ClassId, field: &ast::Ident) -> Expr {
         let name = self.class_name(class);
-        let near = self.env.program.classes.get(class.0 as usize).and_then(|c| {
-            self.env.near(&field.name, c.fields.iter().map(|f| f.name.as_str()))
-        });
+        let near = self
+            .env
+            .program
+            .classes
+            .get(class.0 as usize)
+            .and_then(|c| self.near(&field.name, c.fields.iter().map(|f| f.name.as_str())));
         let is_method = self.env.method(class, &field.name).is_some();
         let help = match near {
             _ if is_method => format!("`{}` is a method: call it with `{}(…)`", field.name, field.name),
@@ -336,8 +346,11 @@ impl<'a> Cx<'_, 'a> {
             },
             None => Types::ERROR,
         };
-        let items =
-            values.into_iter().zip(items).map(|(value, item)| self.coerce(value, item, element, &Site::Element)).collect();
+        let items = values
+            .into_iter()
+            .zip(items)
+            .map(|(value, item)| self.coerce(value, item, element, &Site::Element))
+            .collect();
         let ty = self.intern(TyKind::Multi(element));
         Expr { kind: ExprKind::List(items), ty, span }
     }

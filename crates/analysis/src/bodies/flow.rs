@@ -58,6 +58,14 @@ impl Flow {
         }
     }
 
+    pub fn demote_all(&mut self) {
+        for known in &mut self.known {
+            if known.1 == State::Value {
+                known.1 = State::Maybe { noisy: true };
+            }
+        }
+    }
+
     pub fn is_narrowed(&self, local: LocalId) -> bool {
         self.get(local) == Some(State::Value)
     }

@@ -24,6 +24,7 @@ use diagnostics::span::{FileId, Span};
 use flow::Flow;
 use rustc_hash::FxHashMap;
 use site::Site;
+use std::cell::Cell;
 use std::collections::VecDeque;
 use syntax::ast::{self, Name};
 
@@ -130,6 +131,12 @@ struct Cx<'e, 'a> {
     nil_log: Vec<LocalId>,
     /// Locals that a loop (by the address of its body) makes `T~` at its head; survives repeated walks.
     demoted: FxHashMap<usize, Vec<LocalId>>,
+    /// Repeated walks of loops at depth in this body.
+    deep_walks: u32,
+    /// Classes that structure makes traced; computed at the first `spawn`.
+    traced: Option<Vec<bool>>,
+    /// Spelling suggestions looked for so far.
+    suggestions: Cell<u32>,
 }
 
 impl<'e, 'a> Cx<'e, 'a> {
@@ -156,6 +163,9 @@ impl<'e, 'a> Cx<'e, 'a> {
             returns: false,
             nil_log: Vec::new(),
             demoted: FxHashMap::default(),
+            deep_walks: 0,
+            traced: None,
+            suggestions: Cell::new(0),
         }
     }
 
@@ -179,6 +189,7 @@ impl<'e, 'a> Cx<'e, 'a> {
         self.returns = false;
         self.nil_log.clear();
         self.demoted.clear();
+        self.deep_walks = 0;
         self.has_extensions = self.env.file(file).uses.iter().any(|u| u.extensions);
         for at in 0..self.locals.len() {
             if let Some(name) = self.locals.get(at).map(|l| l.name.clone()) {
@@ -197,10 +208,14 @@ impl<'e, 'a> Cx<'e, 'a> {
             } else if !self.may_fall_off(self.ret) {
                 let ret = self.show(self.ret);
                 self.report(
-                    Diagnostic::error(227, hir.end, format!("`{}` can end without a value of type `{ret}`", self.func_name))
-                        .label("this end is reachable")
-                        .note("a function with a result must return one on every path")
-                        .help(format!("end with `return …`, or make the result `?{ret}` so that the end yields nil")),
+                    Diagnostic::error(
+                        227,
+                        hir.end,
+                        format!("`{}` can end without a value of type `{ret}`", self.func_name),
+                    )
+                    .label("this end is reachable")
+                    .note("a function with a result must return one on every path")
+                    .help(format!("end with `return …`, or make the result `?{ret}` so that the end yields nil")),
                 );
             }
         }
@@ -263,6 +278,15 @@ impl<'e, 'a> Cx<'e, 'a> {
         let span = diagnostic.span;
         self.report(diagnostic);
         self.error(span)
+    }
+
+    /// A near spelling among `candidates`. Looking at all of them costs, so a program with hundreds of unknown names
+    /// gets suggestions for the first ones only.
+    fn near<'s>(&self, name: &str, candidates: impl Iterator<Item = &'s str>) -> Option<String> {
+        const SUGGESTIONS: u32 = 200;
+        let count = self.suggestions.get();
+        self.suggestions.set(count.saturating_add(1));
+        if count < SUGGESTIONS { self.env.near(name, candidates) } else { None }
     }
 
     fn local_ty(&self, local: LocalId) -> Ty {

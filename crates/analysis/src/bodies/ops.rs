@@ -295,7 +295,8 @@ impl<'a> Cx<'_, 'a> {
                         return (self.fail(report), Facts::default());
                     }
                 };
-                let ty = if matches!(kind, ExprKind::Float(_) | ExprKind::FloatNeg(_)) { Types::FLOAT } else { Types::INT };
+                let ty =
+                    if matches!(kind, ExprKind::Float(_) | ExprKind::FloatNeg(_)) { Types::FLOAT } else { Types::INT };
                 (Expr { kind, ty, span }, Facts::default())
             }
         }
@@ -354,7 +355,13 @@ impl<'a> Cx<'_, 'a> {
             let e = self.need(e, src, &Site::Hole);
             let fits = matches!(
                 self.kind(e.ty),
-                TyKind::Text | TyKind::Json | TyKind::Int | TyKind::Bool | TyKind::Float | TyKind::Row(_) | TyKind::Never
+                TyKind::Text
+                    | TyKind::Json
+                    | TyKind::Int
+                    | TyKind::Bool
+                    | TyKind::Float
+                    | TyKind::Row(_)
+                    | TyKind::Never
             );
             if fits {
                 push_part(parts, e);

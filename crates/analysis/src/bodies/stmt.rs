@@ -86,25 +86,23 @@ impl<'e, 'a> Cx<'e, 'a> {
     }
 
     fn let_stmt(&mut self, name: &ast::Ident, ty: Option<&'a ast::Type>, value: &'a ast::Expr) -> Option<StmtKind> {
-        let (slot, given, value) = if let Some(ty) = ty {
+        let (slot, value) = if let Some(ty) = ty {
             let mut reports = std::mem::take(&mut self.diags);
             let slot = self.env.resolve_type(self.file, ty, &mut reports);
             self.diags = reports;
             let site = Site::Let(name.name.clone());
-            let raw = self.expr(value, Want::Slot(slot, &site));
-            let given = raw.ty;
-            (slot, given, self.coerce(raw, value, slot, &site))
+            (slot, self.check(value, slot, &site))
         } else {
             let raw = self.expr(value, Want::Value);
             let settled = self.settle(raw);
-            (settled.ty, settled.ty, settled)
+            (settled.ty, settled)
         };
         if value.ty == Types::NEVER {
             let _ = self.declare(name, Types::ERROR);
             return Some(StmtKind::Expr(value));
         }
+        // An annotated `?T` stays strict whatever it starts with: only assignment and conditions narrow.
         let local = self.declare(name, slot);
-        self.assigned(local, given);
         (value.ty != Types::ERROR).then_some(StmtKind::Let(local, value))
     }
 
@@ -160,10 +158,7 @@ impl<'e, 'a> Cx<'e, 'a> {
         }
         if is_self {
             let _ = self.bad_target(span, "`self`", "assign to its fields: `self.f = …`");
-        } else if !matches!(
-            self.env.const_in_scope(self.file, self.class, name),
-            crate::env::ConstLookup::None
-        ) {
+        } else if !matches!(self.env.const_in_scope(self.file, self.class, name), crate::env::ConstLookup::None) {
             let _ = self.bad_target(span, &format!("constant `{name}`"), "use a local for values that change");
         } else {
             let _ = self.unknown_name(name, span);
@@ -201,11 +196,16 @@ impl<'e, 'a> Cx<'e, 'a> {
                                 Diagnostic::error(
                                     219,
                                     field.span,
-                                    format!("`{class_name}.{}` is `pub(read)`: only `{class_name}` writes it", field.name),
+                                    format!(
+                                        "`{class_name}.{}` is `pub(read)`: only `{class_name}` writes it",
+                                        field.name
+                                    ),
                                 )
                                 .label("written outside its class")
                                 .related(declared, "declared here")
-                                .note("a `pub(read)` field is readable everywhere and assignable in methods of its class")
+                                .note(
+                                    "a `pub(read)` field is readable everywhere and assignable in methods of its class",
+                                )
                                 .help(format!("add a method to `{class_name}` that sets it")),
                             );
                         }
@@ -283,7 +283,8 @@ impl<'e, 'a> Cx<'e, 'a> {
             let _ = self.coerce(result, target, ty, &site);
             if self.kind(ty) != TyKind::Bool {
                 let given = self.show(ty);
-                let _ = self.bad_target(target.span, &format!("a `{given}`"), "compound assignment works on Int and Float");
+                let _ =
+                    self.bad_target(target.span, &format!("a `{given}`"), "compound assignment works on Int and Float");
             }
             return None;
         }
@@ -321,9 +322,14 @@ impl<'e, 'a> Cx<'e, 'a> {
 
     /// Walks a loop: `walk` checks condition and body from the state at the loop's head. A local that is narrowed
     /// there but may become nil in the body is `T~` at the head (6.3); finding one means to walk again. The demotions
-    /// stay known, so that nested loops are not walked more often than there are demotions around them.
+    /// stay known, so that nested loops are not walked more often than there are demotions around them. Programs made to
+    /// need many walks get all narrowed locals as `T~` instead: sound, at the price of warnings.
     fn looped<R>(&mut self, body: &'a ast::Block, walk: impl Fn(&mut Cx<'e, 'a>) -> R) -> (R, Flow, Loop) {
+        const WALKS_OF_A_LOOP: u32 = 8;
+        const WALKS_OF_DEEP_LOOPS: u32 = 64;
+        const DEEP: usize = 3;
         let key = std::ptr::from_ref(body) as usize;
+        let mut walks = 0;
         loop {
             let before = self.flow.clone();
             let (reports, first_inner) = (self.diags.len(), self.next_local());
@@ -335,19 +341,24 @@ impl<'e, 'a> Cx<'e, 'a> {
                     }
                 }
             }
+            if walks > WALKS_OF_A_LOOP || (self.loops.len() >= DEEP && self.deep_walks > WALKS_OF_DEEP_LOOPS) {
+                self.flow.demote_all();
+            }
             let head = self.flow.clone();
             self.loops.push(Loop { first_inner, breaks: Flow::default(), continues: Flow::default() });
             let result = walk(self);
             let frame =
                 self.loops.pop().unwrap_or(Loop { first_inner, breaks: Flow::default(), continues: Flow::default() });
-            let mut lost: Vec<LocalId> = Vec::new();
-            for local in self.nil_log.get(mark..).unwrap_or_default() {
-                if head.is_narrowed(*local) && !lost.contains(local) {
-                    lost.push(*local);
-                }
-            }
+            let assigned = self.nil_log.get(mark..).unwrap_or_default();
+            let mut lost: Vec<LocalId> = assigned.iter().copied().filter(|l| head.is_narrowed(*l)).collect();
+            lost.sort_unstable();
+            lost.dedup();
             if lost.is_empty() {
                 return (result, head, frame);
+            }
+            walks += 1;
+            if self.loops.len() >= DEEP {
+                self.deep_walks += 1;
             }
             self.demoted.entry(key).or_default().extend(lost);
             self.diags.truncate(reports);
@@ -475,10 +486,14 @@ impl<'e, 'a> Cx<'e, 'a> {
                 if !self.may_fall_off(self.ret) {
                     let ret = self.show(self.ret);
                     self.report(
-                        Diagnostic::error(227, span, format!("`return` without a value: `{}` gives `{ret}`", self.func_name))
-                            .label("no value")
-                            .note("a function with a result must return one on every path")
-                            .help(format!("write `return …` with a `{ret}`")),
+                        Diagnostic::error(
+                            227,
+                            span,
+                            format!("`return` without a value: `{}` gives `{ret}`", self.func_name),
+                        )
+                        .label("no value")
+                        .note("a function with a result must return one on every path")
+                        .help(format!("write `return …` with a `{ret}`")),
                     );
                 }
                 None

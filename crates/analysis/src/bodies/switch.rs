@@ -165,7 +165,11 @@ impl<'a> Cx<'_, 'a> {
             Some(Types::VOID) => Some(Types::INT),
             Some(ty) => match self.kind(ty) {
                 TyKind::Nil | TyKind::EmptyMulti | TyKind::EmptyMap => {
-                    let settled = self.settle(Expr { kind: ExprKind::Nil, ty, span: parts.first().map_or_else(Span::default, |p| p.span) });
+                    let settled = self.settle(Expr {
+                        kind: ExprKind::Nil,
+                        ty,
+                        span: parts.first().map_or_else(Span::default, |p| p.span),
+                    });
                     Some(settled.ty)
                 }
                 _ => Some(ty),
@@ -236,7 +240,14 @@ impl<'a> Cx<'_, 'a> {
         if has_payload { ArmTest::Variants(union, found, bindings) } else { ArmTest::Ordinals(found) }
     }
 
-    fn bind(&mut self, name: &Name, span: Span, pattern: &'a [ast::Expr], fields: &[Ty], values: usize) -> Vec<LocalId> {
+    fn bind(
+        &mut self,
+        name: &Name,
+        span: Span,
+        pattern: &'a [ast::Expr],
+        fields: &[Ty],
+        values: usize,
+    ) -> Vec<LocalId> {
         let mut names = Vec::with_capacity(pattern.len());
         for part in pattern {
             if let ast::ExprKind::Name(name) = &part.kind {
@@ -277,7 +288,7 @@ impl<'a> Cx<'_, 'a> {
         let text = super::describe(value);
         let decl = self.env.program.unions.get(union.0 as usize);
         let name = decl.map(|u| u.name.clone()).unwrap_or_default();
-        let near = decl.and_then(|u| self.env.near(&text, u.variants.iter().map(|v| v.name.as_str())));
+        let near = decl.and_then(|u| self.near(&text, u.variants.iter().map(|v| v.name.as_str())));
         self.report(
             Diagnostic::error(201, value.span, format!("`{text}` is not a variant of `{name}`"))
                 .label("not a variant")
@@ -328,10 +339,14 @@ impl<'a> Cx<'_, 'a> {
             if right.ty != Types::NIL && self.common(subject.ty, right.ty).is_none() {
                 let (want, given) = (self.show(subject.ty), self.show(right.ty));
                 self.report(
-                    Diagnostic::error(201, value.span, format!("case of type `{given}` for a subject of type `{want}`"))
-                        .label(format!("this is `{given}`"))
-                        .note("case values are compared with the subject by `==`")
-                        .help(format!("give a `{want}`")),
+                    Diagnostic::error(
+                        201,
+                        value.span,
+                        format!("case of type `{given}` for a subject of type `{want}`"),
+                    )
+                    .label(format!("this is `{given}`"))
+                    .note("case values are compared with the subject by `==`")
+                    .help(format!("give a `{want}`")),
                 );
                 continue;
             }
@@ -465,7 +480,8 @@ impl<'a> Cx<'_, 'a> {
             Types::NEVER
         } else if gives_nil {
             match self.kind(value_ty) {
-                TyKind::Nullable(_) | TyKind::Maybe { .. } => value_ty,
+                TyKind::Nullable(_) => value_ty,
+                TyKind::Maybe { inner, .. } => self.intern(TyKind::Maybe { inner, noisy: true }),
                 TyKind::Never | TyKind::Nil => match slot {
                     Some((ty, _)) => self.nullable(ty),
                     None => {
@@ -479,7 +495,11 @@ impl<'a> Cx<'_, 'a> {
                         Some(ty) if self.could_fit(value_ty, ty) => ty,
                         _ => self.settle(Expr { kind: ExprKind::Nil, ty: value_ty, span }).ty,
                     };
-                    if settled == Types::ERROR { settled } else { self.intern(TyKind::Maybe { inner: settled, noisy: true }) }
+                    if settled == Types::ERROR {
+                        settled
+                    } else {
+                        self.intern(TyKind::Maybe { inner: settled, noisy: true })
+                    }
                 }
                 _ => {
                     // Into a slot of another type the value converts first: `T~` of the slot's type.
@@ -516,14 +536,16 @@ impl<'a> Cx<'_, 'a> {
         let site = slot.map_or(&Site::Part, |s| s.1);
         let value = if body_completes { self.coerce(value, body, ty, site) } else { value };
         let value_ = match part.value {
-            Some((v, src)) if part.completes && !(gives_nil && v.ty != Types::NIL) => Some(self.coerce(v, src, ty, site)),
+            Some((v, src)) if part.completes && !(gives_nil && v.ty != Types::NIL) => {
+                Some(self.coerce(v, src, ty, site))
+            }
             other => {
                 let mut block = part.block;
                 if let Some((v, src)) = other {
                     block.stmts.push(hir::Stmt { span: src.span, kind: hir::StmtKind::Expr(v) });
                 }
-                let nil = (part.completes && ty != Types::NEVER)
-                    .then(|| Expr { kind: ExprKind::Nil, ty, span: part.span });
+                let nil =
+                    (part.completes && ty != Types::NEVER).then_some(Expr { kind: ExprKind::Nil, ty, span: part.span });
                 let handler = BlockExpr { block, value: nil };
                 let kind = ExprKind::Try { body: Box::new(value), var, handler: Box::new(handler) };
                 return Expr { kind, ty, span };
@@ -535,7 +557,9 @@ impl<'a> Cx<'_, 'a> {
 
     fn settle_type(&mut self, ty: Ty, span: Span) -> Ty {
         match self.kind(ty) {
-            TyKind::Nil | TyKind::EmptyMulti | TyKind::EmptyMap => self.settle(Expr { kind: ExprKind::Nil, ty, span }).ty,
+            TyKind::Nil | TyKind::EmptyMulti | TyKind::EmptyMap => {
+                self.settle(Expr { kind: ExprKind::Nil, ty, span }).ty
+            }
             _ => ty,
         }
     }

@@ -27,22 +27,18 @@ pub(super) fn check(env: &mut Env<'_>, decls: &Decls<'_>, diags: &mut Vec<Diagno
                             }
                         }
                     }
-                    "gc" => diags.push(
-                        Diagnostic::error(104, annotation.span, format!("`@gc` on class `{}`", class.name.name))
-                            .label("the compiler decides this")
-                            .note("which classes are traced follows from their structure and from how they are used")
-                            .help("remove it; `woc dump gc` prints every class, whether it is traced, and why"),
-                    ),
+                    // Refused by the parser.
+                    "gc" => {}
                     _ => diags.push(unknown(annotation)),
                 }
             }
         }
         for field in decl.source.fields() {
             for annotation in &field.annotations {
-                if annotation.name.name == "unique" {
-                    unique(env, decl.class, field, diags);
-                } else {
-                    diags.push(unknown(annotation));
+                match annotation.name.name.as_str() {
+                    "unique" => unique(env, decl.class, field, diags),
+                    "gc" => {}
+                    _ => diags.push(unknown(annotation)),
                 }
             }
         }

@@ -1,11 +1,14 @@
 //! The program's entry, the type of catch variables, and which classes are actors.
 
+use super::Decls;
+use super::classes::distinct_fields;
+use super::types::builtin_type;
 use crate::Input;
 use crate::env::{Env, ModuleId, NamedType, PRELUDE};
 use crate::hir::{self, ClassId, FuncId};
 use crate::types::{TyKind, Types};
 use diagnostics::Diagnostic;
-use syntax::ast::Name;
+use syntax::ast::{self, Name, TypeKind};
 
 pub(super) fn find(env: &mut Env<'_>, input: &Input, diags: &mut Vec<Diagnostic>) {
     well_known(env);
@@ -27,20 +30,41 @@ fn predeclared(env: &Env<'_>, name: &str) -> ClassId {
     }
 }
 
-/// A project's own `Error` takes the place of the predeclared one if it has all its fields, with the same types, and
-/// every other field may be left out when the runtime makes one (5.1).
 fn well_known(env: &mut Env<'_>) {
-    let error = predeclared(env, "Error");
-    env.program.well_known =
-        hir::WellKnown { error, stat: predeclared(env, "Stat"), time_parts: predeclared(env, "TimeParts") };
-    let own = env.type_names.get(&(0, Name::new_static("Error"))).map(|e| e.named);
-    let Some(NamedType::Class(own)) = own else { return };
-    let Some(wanted) = env.program.classes.get(error.0 as usize) else { return };
-    let Some(found) = env.program.classes.get(own.0 as usize) else { return };
-    let has_all = wanted.fields.iter().all(|w| env.field(own, &w.name).is_some_and(|(_, f)| f.ty == w.ty));
-    let rest = found.fields.iter().filter(|f| env.field(error, &f.name).is_none()).all(|f| env.omittable(f));
-    if has_all && rest && !found.is_table && !wanted.fields.is_empty() {
-        env.program.well_known.error = own;
+    env.program.well_known = hir::WellKnown {
+        error: predeclared(env, "Error"),
+        stat: predeclared(env, "Stat"),
+        time_parts: predeclared(env, "TimeParts"),
+    };
+}
+
+/// A project's own `Error` takes the place of the predeclared one, in dependencies too, if it has all its fields with
+/// the same types, and every other field may be left out when the runtime makes one (5.1). Decided from the source,
+/// before any type is resolved that may name it.
+pub(super) fn adopt_error(env: &mut Env<'_>, decls: &Decls<'_>) {
+    let Some(own) = env.type_names.get(&(0, Name::new_static("Error"))) else { return };
+    let (named, span) = (own.named, own.span);
+    let Some(decl) = decls.classes.iter().find(|d| d.source.name().span == span) else { return };
+    if env.is_table(decl.class) {
+        return;
+    }
+    let wanted = [("code", Types::INT), ("line", Types::INT), ("method", Types::TEXT), ("msg", Types::TEXT)];
+    let fields = distinct_fields(decl.source);
+    let builtin = |field: &ast::Field| match &field.ty.kind {
+        TypeKind::Named(name) => builtin_type(&name.name),
+        _ => None,
+    };
+    let has_all =
+        wanted.iter().all(|(name, ty)| fields.iter().any(|f| f.name.name == *name && builtin(f) == Some(*ty)));
+    let rest_omittable = fields
+        .iter()
+        .filter(|f| !wanted.iter().any(|(name, _)| f.name.name == *name))
+        .all(|f| f.default.is_some() || matches!(f.ty.kind, TypeKind::Nullable(_) | TypeKind::Backlink(..)));
+    if has_all
+        && rest_omittable
+        && let Some(entry) = env.type_names.get_mut(&(PRELUDE, Name::new_static("Error")))
+    {
+        entry.named = named;
     }
 }
 
@@ -66,19 +90,20 @@ fn entry(env: &mut Env<'_>, diags: &mut Vec<Diagnostic>) {
             let span = |f: FuncId| env.program.funcs.get(f.0 as usize).map(|f| f.span).unwrap_or_default();
             let files = candidates.iter().map(|(_, f, _)| format!("`{}`", env.file(span(*f).file).display));
             let files = files.collect::<Vec<_>>().join(", ");
-            for (_, other, _) in others {
-                diags.push(
-                    Diagnostic::error(
-                        215,
-                        span(*other),
-                        format!("function `main` is declared in several modules: {files}"),
-                    )
-                    .label("another `main`")
-                    .related(span(*first), "first declared here")
-                    .note("a program has one entry; a `main` in the root module would win over those of other modules")
-                    .help("keep one `main`, or move the program's entry to the root module"),
-                );
+            let mut spans = others.iter().map(|(_, f, _)| span(*f));
+            let mut report = Diagnostic::error(
+                215,
+                spans.next().unwrap_or_default(),
+                format!("function `main` is declared in several modules: {files}"),
+            )
+            .label("another `main`")
+            .related(span(*first), "first declared here")
+            .note("a program has one entry; a `main` in the root module would win over those of other modules")
+            .help("keep one `main`, or move the program's entry to the root module");
+            for other in spans {
+                report = report.related(other, "and here");
             }
+            diags.push(report);
             return;
         }
     };

@@ -4,6 +4,7 @@
 
 mod annotations;
 mod classes;
+mod columns;
 mod defaults;
 mod entry;
 mod functions;
@@ -66,11 +67,13 @@ pub fn collect<'a>(input: &'a Input, diags: &mut Vec<Diagnostic>) -> Env<'a> {
     modules::collect(&mut env, input, diags);
     let mut decls = names::collect(&mut env, input, diags);
     shapes::unify(&mut env, &mut decls);
+    entry::adopt_error(&mut env, &decls);
     stdlib::declare(&mut env);
     unions::members(&mut env, &decls, diags);
     classes::members(&mut env, &decls, diags);
     functions::signatures(&mut env, input, &decls, diags);
     annotations::check(&mut env, &decls, diags);
+    columns::check(&env, &decls, diags);
     defaults::check(&mut env, &decls, diags);
     entry::find(&mut env, input, diags);
     env
@@ -98,12 +101,15 @@ fn empty<'a>() -> Env<'a> {
         impls: FxHashMap::default(),
         covered: FxHashMap::default(),
         covered_set: FxHashSet::default(),
+        suggestions: std::cell::Cell::new(200_000),
         no_file: FileScope {
             id: crate::env::STDLIB_FILE,
             package: crate::env::PRELUDE,
             module: ModuleId(u32::MAX),
             display: String::new(),
             uses: Vec::new(),
+            used_modules: FxHashMap::default(),
+            aliases: FxHashMap::default(),
         },
     }
 }

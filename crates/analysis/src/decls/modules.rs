@@ -28,11 +28,27 @@ pub(super) fn collect(env: &mut Env<'_>, input: &Input, diags: &mut Vec<Diagnost
             m.files.push(file.id);
         }
         let _ = env.file_index.insert(file.id, env.files.len());
-        env.files.push(FileScope { id: file.id, package, module, display: file.display.clone(), uses: Vec::new() });
+        env.files.push(FileScope {
+            id: file.id,
+            package,
+            module,
+            display: file.display.clone(),
+            uses: Vec::new(),
+            used_modules: FxHashMap::default(),
+            aliases: FxHashMap::default(),
+        });
     }
     for (i, file) in input.files.iter().enumerate() {
         let uses = resolve_uses(env, file, diags);
         if let Some(scope) = env.files.get_mut(i) {
+            for (i, entry) in uses.iter().enumerate() {
+                scope.aliases.entry(entry.alias.clone()).or_default().push(i);
+                if let UseTarget::Module(module) = entry.target
+                    && module != scope.module
+                {
+                    scope.used_modules.entry(module).or_default().push(i);
+                }
+            }
             scope.uses = uses;
         }
     }

@@ -1,6 +1,7 @@
 //! Functions that no MIR stands for: entries from the runtime, and targets of calls that only trap.
 
-use abi::trap;
+use abi::{layout, trap};
+use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{self as clif, InstBuilder, MemFlagsData, Signature, Value, types};
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 use cranelift_module::Module;
@@ -113,6 +114,35 @@ pub(crate) fn overflow(
     glue.runtime("trap.site", &[fp, index, line])?;
     let zeros: Vec<Value> = returns.iter().map(|result| zero(&mut glue.b, result.value_type)).collect();
     let _ = glue.b.ins().return_(&zeros);
+    glue.finish();
+    Ok(())
+}
+
+/// Releases an object or null, out of line: unwind paths are many and rarely run.
+pub(crate) fn release(
+    unit: &mut Unit,
+    out: &mut clif::Function,
+    builder: &mut FunctionBuilderContext,
+) -> Result<(), String> {
+    let mut glue = glue(unit, out, builder, signature([Rep::W], []));
+    let object = glue.params.last().copied().ok_or("glue without parameters")?;
+    let [live, counted, free, done] = std::array::from_fn(|_| glue.b.create_block());
+    let mem = MemFlagsData::trusted();
+    let _ = glue.b.ins().brif(object, live, &[], done, &[]);
+    glue.b.switch_to_block(live);
+    let count = glue.b.ins().load(types::I32, mem, object, layout::COUNT);
+    let immortal = glue.b.ins().icmp_imm_s(IntCC::SignedLessThan, count, 0);
+    let _ = glue.b.ins().brif(immortal, done, &[], counted, &[]);
+    glue.b.switch_to_block(counted);
+    let left = glue.b.ins().iadd_imm_s(count, -1);
+    let _ = glue.b.ins().store(mem, left, object, layout::COUNT);
+    let _ = glue.b.ins().brif(left, done, &[], free, &[]);
+    glue.b.switch_to_block(free);
+    glue.runtime("rt.free", &[object])?;
+    let _ = glue.b.ins().jump(done, &[]);
+    glue.b.switch_to_block(done);
+    let _ = glue.b.ins().return_(&[]);
+    glue.b.seal_all_blocks();
     glue.finish();
     Ok(())
 }

@@ -220,6 +220,12 @@ impl Lower<'_, '_, '_> {
     fn release(&mut self, local: Local, nonnull: bool) -> Result<(), String> {
         let object = self.word(local)?;
         match self.rep(local)? {
+            Rep::Obj if self.cold => {
+                let release = self.unit.release()?;
+                let release = self.func_ref(release);
+                let _ = self.b.ins().call(release, &[self.ctx, object]);
+                Ok(())
+            }
             Rep::Obj => {
                 let done = self.b.create_block();
                 let count = self.count_unless_immortal(object, nonnull, done);

@@ -1,6 +1,7 @@
 //! One MIR function to Cranelift IR: blocks, variables, calls, and the cold paths that traps take. The instructions are
 //! in `inst`, functions without MIR in `glue`.
 
+mod flow;
 mod glue;
 mod inst;
 
@@ -17,7 +18,8 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::unit::{Unit, func_signature, ty};
 
-pub(crate) use glue::{hole, main, overflow, receive};
+use flow::Flow;
+pub(crate) use glue::{hole, main, overflow, receive, release};
 
 /// Functions with at most this many locals and no call of generated code need no stack check of their own: their frame
 /// fits into the reserve that their caller's check left.
@@ -31,6 +33,15 @@ fn mem() -> MemFlagsData {
 /// Where control goes with a pending trap: an unwind block, or (`None`) straight out of the function.
 type Unwind = Option<BlockId>;
 
+/// What stands for a local.
+#[derive(Clone, Copy)]
+enum Slot {
+    /// Cranelift's frontend finds the definition that reaches a use.
+    Var(Variable),
+    /// The value of the only definition; `None` until that is lowered.
+    Single(Option<Value>),
+}
+
 struct Lower<'u, 'p, 'b> {
     unit: &'u mut Unit<'p>,
     b: FunctionBuilder<'b>,
@@ -38,10 +49,12 @@ struct Lower<'u, 'p, 'b> {
     index: u32,
     /// The fiber context.
     ctx: Value,
-    vars: Vec<Variable>,
+    slots: Vec<Slot>,
     blocks: Vec<Block>,
     /// Line of the instruction at hand.
     line: u32,
+    /// The block at hand is cold: small code counts more than fast code.
+    cold: bool,
     /// Blocks that record a pending trap's stack and unwind, shared by line and target.
     sites: FxHashMap<(u32, Unwind), Block>,
     /// Blocks that raise a trap (code, text) and go on to a site block.
@@ -72,10 +85,17 @@ pub(crate) fn function(
     b.seal_block(entry);
     let params = b.block_params(entry).to_vec();
     let (ctx, params) = params.split_first().ok_or("signature without context")?;
-    let vars: Vec<Variable> = func.locals.iter().map(|local| b.declare_var(ty(local.rep.abi()))).collect();
-    // Variables never defined on some path read as zero there: Cranelift's frontend sees to that.
-    for (var, value) in vars.iter().zip(params) {
-        b.def_var(*var, *value);
+    let flow = flow::analyse(func);
+    let mut slots: Vec<Slot> = Vec::with_capacity(func.locals.len());
+    for (local, single) in func.locals.iter().zip(&flow.single) {
+        // Variables not defined on some path read as zero there: Cranelift's frontend sees to that.
+        slots.push(if *single { Slot::Single(None) } else { Slot::Var(b.declare_var(ty(local.rep.abi()))) });
+    }
+    for (slot, value) in slots.iter_mut().zip(params) {
+        match slot {
+            Slot::Var(var) => b.def_var(*var, *value),
+            Slot::Single(only) => *only = Some(*value),
+        }
     }
     let blocks: Vec<Block> = func.blocks.iter().map(|_| b.create_block()).collect();
     for (block, clif_block) in func.blocks.iter().zip(&blocks) {
@@ -91,16 +111,17 @@ pub(crate) fn function(
         func,
         index,
         ctx: *ctx,
-        vars,
+        slots,
         blocks,
         line: func.line,
+        cold: false,
         sites: FxHashMap::default(),
         traps: FxHashMap::default(),
         refs: FxHashMap::default(),
         parts,
     };
     lower.entry()?;
-    lower.body()?;
+    lower.body(&flow)?;
     let config = lower.unit.module.target_config();
     lower.b.seal_all_blocks();
     lower.b.finalize(config);
@@ -155,29 +176,14 @@ impl Lower<'_, '_, '_> {
         Ok(())
     }
 
-    fn body(&mut self) -> Result<(), String> {
+    fn body(&mut self, flow: &Flow) -> Result<(), String> {
         let func = self.func;
-        // A block can be sealed once nothing that is still to come jumps to it; back-edges, and edges through shared
-        // cold blocks, are left to the end.
-        let mut last_jump: Vec<Option<usize>> = vec![None; func.blocks.len()];
-        let mut never: FxHashSet<usize> = FxHashSet::default();
-        for (i, block) in func.blocks.iter().enumerate() {
-            for target in successors(&block.term) {
-                if let Some(last) = last_jump.get_mut(target.0 as usize) {
-                    *last = Some(i);
-                }
-            }
-            for inst in &block.insts {
-                if let Some(unwind) = unwind_of(&inst.kind) {
-                    let _ = never.insert(unwind.0 as usize);
-                }
-            }
-        }
-        for (i, block) in func.blocks.iter().enumerate() {
-            let clif_block = self.block(BlockId(i as u32))?;
+        for i in &flow.order {
+            let block = &func.blocks[*i];
+            let clif_block = self.blocks[*i];
             self.start(clif_block);
-            let sealed = !never.contains(&i) && last_jump.get(i).copied().flatten().is_none_or(|last| last < i);
-            if sealed {
+            self.cold = block.cold;
+            if flow.forward[*i] {
                 self.b.seal_block(clif_block);
             }
             for inst in &block.insts {
@@ -255,13 +261,13 @@ impl Lower<'_, '_, '_> {
 
     // -- values ---------------------------------------------------------------------------------------------------
 
-    fn var(&self, local: Local) -> Result<Variable, String> {
-        self.vars.get(local.0 as usize).copied().ok_or_else(|| format!("malformed MIR: no local {}", local.0))
-    }
-
     fn get(&mut self, local: Local) -> Result<Value, String> {
-        let var = self.var(local)?;
-        Ok(self.b.use_var(var))
+        match self.slots.get(local.0 as usize) {
+            Some(Slot::Var(var)) => Ok(self.b.use_var(*var)),
+            Some(Slot::Single(Some(value))) => Ok(*value),
+            Some(Slot::Single(None)) => Err(format!("local {} used before its definition", local.0)),
+            None => Err(format!("malformed MIR: no local {}", local.0)),
+        }
     }
 
     /// The local as a word; a Float by its bits.
@@ -281,9 +287,12 @@ impl Lower<'_, '_, '_> {
     }
 
     fn set(&mut self, local: Local, value: Value) -> Result<(), String> {
-        let (var, ty) = (self.var(local)?, self.ty(local)?);
+        let ty = self.ty(local)?;
         let value = self.coerce(value, ty);
-        self.b.def_var(var, value);
+        match &mut self.slots[local.0 as usize] {
+            Slot::Var(var) => self.b.def_var(*var, value),
+            Slot::Single(only) => *only = Some(value),
+        }
         Ok(())
     }
 
@@ -438,25 +447,4 @@ impl Lower<'_, '_, '_> {
 
 fn zero(b: &mut FunctionBuilder, ty: Type) -> Value {
     if ty == types::F64 { b.ins().f64const(0.0) } else { b.ins().iconst(types::I64, 0) }
-}
-
-fn successors(term: &Term) -> Vec<BlockId> {
-    match term {
-        Term::Jump(to) => vec![*to],
-        Term::Branch { then, otherwise, .. } => vec![*then, *otherwise],
-        Term::Switch { cases, default, .. } => cases.iter().map(|(_, to)| *to).chain([*default]).collect(),
-        Term::Return(_) | Term::Resume | Term::Unreachable => Vec::new(),
-    }
-}
-
-fn unwind_of(kind: &InstKind) -> Unwind {
-    match kind {
-        InstKind::Checked { unwind, .. }
-        | InstKind::Element { unwind, .. }
-        | InstKind::TrapIfNull { unwind, .. }
-        | InstKind::Concat { unwind, .. }
-        | InstKind::Safepoint { unwind } => Some(*unwind),
-        InstKind::Call { unwind, .. } => *unwind,
-        _ => None,
-    }
 }

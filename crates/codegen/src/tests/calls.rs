@@ -256,3 +256,41 @@ fn dumps_are_readable_and_stable() {
     assert!(asm.contains("ret") && asm.contains("%fib"), "{asm}");
     assert_eq!(asm, crate::dump_asm(&program, &options).unwrap());
 }
+
+/// Each call's result lives to the end, and is released by a chain of unwind blocks when a later call traps.
+#[test]
+fn long_unwind_chains() {
+    let n = 200;
+    let mut f = Build::new("f", &[Rep::Obj, Rep::Int], &[]);
+    let mut unwind = f.resume();
+    for _ in 0..n {
+        let x = f.local(Rep::Obj);
+        call(&mut f, &[x], Callee::Func(FuncId(1)), &[Local(0)], unwind);
+        let next = f.block();
+        f.func.blocks[next.0 as usize].cold = true;
+        let _ = f.go(next).push(InstKind::Release { local: x, nonnull: true }).term(Term::Jump(unwind));
+        let _ = f.go(BlockId(0));
+        unwind = next;
+    }
+    let _ = f.push(InstKind::TrapIfNull { local: Local(1), code: trap::EXPLICIT, text: TextId(0), unwind });
+    for x in 0..n {
+        let _ = f.push(InstKind::Release { local: Local(2 + x), nonnull: false });
+    }
+    let _ = f.term(Term::Return(vec![]));
+    let mut g = Build::new("g", &[Rep::Obj], &[Rep::Obj]);
+    let _ = g.ret(Local(0));
+    let mut program = program(vec![f.func, g.func]);
+    program.texts.push(Vec::new());
+    for image in images(&program) {
+        for fails in [false, true] {
+            let object: &'static mut [u64] = Box::leak(Box::new([u64::from(n) + 1, 0]));
+            let at = object.as_mut_ptr().expose_provenance();
+            let mut ctx = ctx(image);
+            let _ = run(image, &mut ctx, 0, at as i64, i64::from(!fails));
+            assert_eq!(ctx.trap != 0, fails);
+            // SAFETY: the object is leaked; volatile, because generated code wrote it.
+            let header = unsafe { std::ptr::with_exposed_provenance::<u64>(at).read_volatile() };
+            assert_eq!(header as u32, 1);
+        }
+    }
+}

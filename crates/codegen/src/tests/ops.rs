@@ -226,9 +226,11 @@ fn elements_are_checked() {
 
 #[test]
 fn counts_follow_retain_and_release() {
-    for nonnull in [false, true] {
+    // Cold blocks release out of line.
+    for (nonnull, cold) in [(false, false), (true, false), (false, true)] {
         let mut f = Build::new("f", &[Rep::Obj, Rep::Int], &[]);
         let (retain, release) = (f.block(), f.block());
+        f.func.blocks[release.0 as usize].cold = cold;
         let _ = f.term(Term::Branch { cond: Local(1), then: retain, otherwise: release });
         let _ = f.go(retain).push(InstKind::Retain { local: Local(0), nonnull }).term(Term::Return(vec![]));
         let _ = f.go(release).push(InstKind::Release { local: Local(0), nonnull }).term(Term::Return(vec![]));
@@ -284,5 +286,37 @@ fn concatenates_parts() {
         let mut ctx = ctx(image);
         let words = run(image, &mut ctx, 0, -3, 1);
         assert_eq!(words.map(|at| String::from_utf8(doubles::bytes(at)).unwrap()), ["ä=-3", "ä=-31.5trueä="]);
+    }
+}
+
+/// A local with one definition that does not lie on every path to its use: zero before, the last value after.
+#[test]
+fn a_definition_in_a_loop_is_seen_by_the_next_round() {
+    let mut f = Build::new("f", &[Rep::Int], &[Rep::Int]);
+    let (sum, one, last, unwind) = (f.int(0), f.int(1), f.local(Rep::Int), f.resume());
+    let (head, done) = (f.block(), f.block());
+    let _ = f.term(Term::Jump(head)).go(head);
+    // `last` is read before it is set in the same round.
+    let _ = f.push(InstKind::IntOp(sum, IntOp::Add, sum, last)).push(InstKind::Copy(last, Local(0)));
+    let _ = f.push(InstKind::IntOp(Local(0), IntOp::Sub, Local(0), one)).push(InstKind::Safepoint { unwind });
+    let _ = f.term(Term::Branch { cond: Local(0), then: head, otherwise: done }).go(done);
+    let _ = f.push(InstKind::IntOp(sum, IntOp::Shl, sum, last)).ret(sum);
+    // Rounds set 4, 3, 2, 1 and add 0, 4, 3, 2; then the shift by 1.
+    assert_eq!(eval(&program(vec![f.func]), 4, 0).unwrap()[0], 9 << 1);
+}
+
+/// The destination of a call that traps is not assigned on its unwind path.
+#[test]
+fn a_handler_does_not_see_the_results_of_the_call_that_trapped() {
+    let mut f = Build::new("f", &[Rep::Int], &[Rep::Int]);
+    let (dst, handler) = (f.local(Rep::Int), f.block());
+    let op = CheckedOp::Div;
+    let _ = f.push(InstKind::Checked { dst, op, lhs: Local(0), rhs: Local(0), unwind: handler }).ret(dst);
+    let _ = f.go(handler).ret(dst);
+    for image in images(&program(vec![f.func])) {
+        let mut ctx = ctx(image);
+        assert_eq!(run(image, &mut ctx, 0, 9, 0)[0], 1);
+        assert_eq!(run(image, &mut ctx, 0, 0, 0)[0], 0);
+        assert_eq!(ctx.trap, trap::DIV0);
     }
 }

@@ -174,14 +174,14 @@ impl<'a> FnLower<'_, 'a> {
         self.b.runtime(name, args, vec![first, second]);
         match shape {
             Shape::None => Value::none(),
-            Shape::One(Rep::Float) => Value::one(Rep::Float, self.from_bits(first), Own::Owned),
+            Shape::One(Rep::Float) => Value::one(Rep::Float, self.float_of(first), Own::Owned),
             Shape::One(rep) => Value::one(rep, first, Own::Owned),
-            Shape::Pair(Rep::Float) => Value::pair(Rep::Float, first, self.from_bits(second)),
+            Shape::Pair(Rep::Float) => Value::pair(Rep::Float, first, self.float_of(second)),
             Shape::Pair(rep) => Value::pair(rep, first, second),
         }
     }
 
-    fn from_bits(&mut self, word: Local) -> Local {
+    fn float_of(&mut self, word: Local) -> Local {
         let dst = self.b.temp(Rep::Float);
         self.b.emit(InstKind::FromBits(dst, word));
         dst

@@ -3,12 +3,7 @@
 use super::FnLower;
 use super::value::{Own, Value};
 use crate::ir::{InstKind, Local, Rep};
-use crate::shapes::Shape;
-use abi::trap;
 use analysis::hir::{ClassId, Default_, Expr, Ty, TyKind, UnionId};
-
-/// Defaults that construct each other endlessly are cut off here by a trap.
-const DEFAULT_NESTING: u32 = 64;
 
 impl<'a> FnLower<'_, 'a> {
     /// `C { … }`: the given fields in written order, then the object, then the defaults.
@@ -27,7 +22,7 @@ impl<'a> FnLower<'_, 'a> {
             stores.push((offset, self.coerce(value, shape)));
         }
         let object = self.allocate(class.0, &stores);
-        self.defaults(object, class, defaults, 0);
+        self.defaults(object, class, defaults);
         object
     }
 
@@ -58,7 +53,7 @@ impl<'a> FnLower<'_, 'a> {
     }
 
     /// Stores the defaults of these fields into a fresh object.
-    pub fn defaults(&mut self, object: Value, class: ClassId, fields: &[u32], nesting: u32) {
+    pub fn defaults(&mut self, object: Value, class: ClassId, fields: &[u32]) {
         let program = self.program;
         let Some(decl) = program.classes.get(class.0 as usize) else { return };
         for field in fields {
@@ -74,8 +69,8 @@ impl<'a> FnLower<'_, 'a> {
                 {
                     continue;
                 }
-                Some(default) => self.default_value(default, f.ty, nesting),
-                None => self.zero_value(f.ty, nesting),
+                Some(default) => self.default_value(default, f.ty),
+                None => self.zero_value(f.ty),
             };
             let value = self.coerce(value, self.shape(f.ty));
             self.consume(value);
@@ -84,16 +79,16 @@ impl<'a> FnLower<'_, 'a> {
     }
 
     /// The zero value of a type (5.2), for fields that the language gives none to (the program's own `Error`).
-    fn zero_value(&mut self, ty: Ty, nesting: u32) -> Value {
+    fn zero_value(&mut self, ty: Ty) -> Value {
         match self.kind(ty) {
             TyKind::Text | TyKind::Bytes | TyKind::Json => self.literal(b""),
-            TyKind::Multi(_) => self.default_value(&Default_::EmptyMulti, ty, nesting),
-            TyKind::Map(..) => self.default_value(&Default_::EmptyMap, ty, nesting),
+            TyKind::Multi(_) => self.default_value(&Default_::EmptyMulti, ty),
+            TyKind::Map(..) => self.default_value(&Default_::EmptyMap, ty),
             _ => self.zero(self.shape(ty)),
         }
     }
 
-    fn default_value(&mut self, default: &Default_, ty: Ty, nesting: u32) -> Value {
+    fn default_value(&mut self, default: &Default_, ty: Ty) -> Value {
         match default {
             Default_::Nil => self.zero(self.shape(ty)),
             Default_::Now => Value::int(self.b.runtime1("now", Vec::new(), Rep::Int)),
@@ -111,25 +106,28 @@ impl<'a> FnLower<'_, 'a> {
                 let multi = self.new_multi(ty, items.len());
                 let elem = self.elem(ty);
                 for item in items {
-                    let value = self.default_value(item, elem, nesting);
+                    let value = self.default_value(item, elem);
                     let value = self.coerce(value, self.shape(elem));
                     self.push_value(multi.a, value);
                 }
                 multi
             }
             Default_::New(class) => {
-                if nesting >= DEFAULT_NESTING {
-                    let text = self.text_id("internal error: defaults construct each other endlessly");
-                    self.raise(trap::EXPLICIT, text);
-                    return self.zero(Shape::One(Rep::Obj));
-                }
-                let count = self.program.classes.get(class.0 as usize).map_or(0, |c| c.fields.len());
-                let fields: Vec<u32> = (0..u32::try_from(count).unwrap_or(0)).collect();
-                let object = self.allocate(class.0, &[]);
-                self.defaults(object, *class, &fields, nesting + 1);
-                object
+                let func = self.cx.default_func(*class);
+                let object = self.b.local(Rep::Obj, "", true);
+                self.b.call(func, Vec::new(), vec![object]);
+                self.owned(Value::one(Rep::Obj, object, Own::Owned))
             }
         }
+    }
+
+    /// An object all of whose fields take their defaults.
+    pub fn default_object(&mut self, class: ClassId) -> Value {
+        let count = self.program.classes.get(class.0 as usize).map_or(0, |c| c.fields.len());
+        let fields: Vec<u32> = (0..u32::try_from(count).unwrap_or(0)).collect();
+        let object = self.allocate(class.0, &[]);
+        self.defaults(object, class, &fields);
+        object
     }
 
     // -- containers --------------------------------------------------------------------------------------------

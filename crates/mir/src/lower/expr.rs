@@ -297,12 +297,12 @@ impl<'a> FnLower<'_, 'a> {
                 Piece::Expr(e) => {
                     let kind = self.part_kind(e.ty);
                     let value = self.expr(e);
-                    let value = match value.shape {
-                        Shape::One(_) => value,
-                        _ => {
-                            self.coerce(value, Shape::One(if kind == symbols::PART_TEXT { Rep::Obj } else { Rep::Int }))
-                        }
+                    let rep = match kind {
+                        symbols::PART_TEXT => Rep::Obj,
+                        symbols::PART_FLOAT => Rep::Float,
+                        _ => Rep::Int,
                     };
+                    let value = self.coerce(value, Shape::One(rep));
                     out.push((kind, self.protect(value, later)));
                 }
             }

@@ -14,10 +14,10 @@ mod value;
 
 use crate::builder::Builder;
 use crate::effects;
-use crate::ir::{BlockId, Func, InstKind, Local, Rep, TextId};
+use crate::ir::{BlockId, Func, FuncId, InstKind, Local, Rep, Term, TextId};
 use crate::shapes::{Layouts, Shape, never_null, shape};
 use abi::trap;
-use analysis::hir::{self, LocalId, Ty, TyKind, Types};
+use analysis::hir::{self, ClassId, LocalId, Ty, TyKind, Types};
 use rustc_hash::FxHashMap;
 use value::{Own, Value};
 
@@ -32,6 +32,8 @@ pub struct Cx<'a> {
     text_index: FxHashMap<Vec<u8>, TextId>,
     /// First dispatch table of each interface.
     tables: Vec<u32>,
+    /// Classes that occur as `Name {}` in a default: each has a function that makes one, numbered after the HIR's.
+    default_classes: Vec<ClassId>,
 }
 
 impl Cx<'_> {
@@ -43,6 +45,15 @@ impl Cx<'_> {
         self.texts.push(bytes.to_vec());
         let _ = self.text_index.insert(bytes.to_vec(), id);
         id
+    }
+
+    /// The function that makes an object of `class` from its defaults.
+    fn default_func(&mut self, class: ClassId) -> FuncId {
+        let at = self.default_classes.iter().position(|c| *c == class).unwrap_or_else(|| {
+            self.default_classes.push(class);
+            self.default_classes.len() - 1
+        });
+        FuncId(u32::try_from(self.program.funcs.len() + at).unwrap_or(u32::MAX))
     }
 
     /// Result shape of a function. The entry of the program gives an exit status even where it declares no result.
@@ -141,6 +152,37 @@ fn lower_func<'a>(cx: &mut Cx<'a>, id: hir::FuncId, func: &'a hir::Func) -> Func
     }
 }
 
+/// The function that makes an object of `class` from its defaults.
+fn lower_default(cx: &mut Cx<'_>, class: ClassId) -> Func {
+    let program = cx.program;
+    let span = program.classes.get(class.0 as usize).map(|c| c.span).unwrap_or_default();
+    let result = Shape::One(Rep::Obj);
+    let mut f = FnLower {
+        cx,
+        program,
+        b: Builder::new(),
+        vars: Vec::new(),
+        assigned: Vec::new(),
+        loops: Vec::new(),
+        result,
+        is_main: false,
+    };
+    f.b.line = span.start;
+    let object = f.default_object(class);
+    f.consume(object);
+    f.b.end(Term::Return(object.locals()));
+    Func {
+        display: String::new(),
+        file: span.file.0,
+        line: span.start,
+        params: 0,
+        results: result.reps(),
+        locals: f.b.locals,
+        blocks: f.b.blocks,
+        recursive: false,
+    }
+}
+
 impl<'a> FnLower<'_, 'a> {
     fn declare(&mut self, local: &hir::Local) -> Var {
         let shape = shape(self.program, local.ty);
@@ -213,7 +255,7 @@ impl<'a> FnLower<'_, 'a> {
             shape => {
                 let value = self.zero(shape);
                 self.b.release_above(0, None);
-                self.b.end(crate::ir::Term::Return(value.locals()));
+                self.b.end(Term::Return(value.locals()));
             }
         }
     }
@@ -227,7 +269,7 @@ impl<'a> FnLower<'_, 'a> {
     fn raise_value(&mut self, code: i64, msg: Local) {
         let code = self.b.int(code);
         self.b.runtime("trap.raise", vec![code, msg], Vec::new());
-        self.b.end(crate::ir::Term::Unreachable);
+        self.b.end(Term::Unreachable);
     }
 
     /// The value that stands for "nothing yet": 0, 0.0, nil.

@@ -1,6 +1,6 @@
 //! The program as a whole: functions, dispatch tables, adapters, the entry.
 
-use super::{Cx, lower_func};
+use super::{Cx, lower_default, lower_func};
 use crate::builder::Builder;
 use crate::graph;
 use crate::ir::{Callee, Func, FuncId, InstKind, Local, Program, Rep, Table, Term};
@@ -24,11 +24,17 @@ pub fn lower_program(program: &hir::Program, optimize: bool) -> Program {
         texts: Vec::new(),
         text_index: FxHashMap::default(),
         tables,
+        default_classes: Vec::new(),
     };
     let mut out = Program::default();
     for (i, func) in program.funcs.iter().enumerate() {
         let id = hir::FuncId(u32::try_from(i).unwrap_or(u32::MAX));
         out.funcs.push(lower_func(&mut cx, id, func));
+    }
+    let mut next = 0;
+    while let Some(class) = cx.default_classes.get(next).copied() {
+        out.funcs.push(lower_default(&mut cx, class));
+        next += 1;
     }
     dispatch_tables(&cx, &mut out);
     receives(&cx, &mut out);

@@ -22,6 +22,7 @@ impl<'a> FnLower<'_, 'a> {
                 let values = self.operands(&[base, value]);
                 let (Some(base), Some(v)) = (values.first().copied(), values.get(1).copied()) else { return };
                 let offset = self.cx.layouts.field_offset(*class, *field);
+                let v = self.coerce(v, self.shape(self.field_type(*class, *field)));
                 self.replace_words(base.a, offset, v);
                 self.drop_value(base);
             }

@@ -120,7 +120,7 @@ impl<'a> FnLower<'_, 'a> {
         } else {
             self.coerce(value, self.result)
         };
-        let moved = value.shape.is_managed() && matches!(value.own, Own::Var(_)) && self.b.owns(value.a);
+        let moved = value.shape.is_managed() && matches!(value.own, Own::Var(_)) && self.b.owns_above(value.a, 0);
         if !moved {
             self.consume(value);
         }

@@ -27,7 +27,7 @@ impl<'a> FnLower<'_, 'a> {
             if let ArmTest::Variants(union, variants, bindings) = &arm.test {
                 self.bind_payload(*union, variants, bindings, on);
             }
-            self.block_value(&arm.body, out);
+            self.block_value(&arm.body, out, inner);
             self.b.close(inner);
             self.b.release_above(depth, None);
             self.b.jump(join);
@@ -134,8 +134,8 @@ impl<'a> FnLower<'_, 'a> {
     }
 
     /// Runs a block and moves its value into `out`, whose reference the caller puts on the stack. The block's variables
-    /// are left to the caller's `close`.
-    fn block_value(&mut self, body: &'a BlockExpr, out: Value) {
+    /// (above `depth` on the stack) are left to the caller's `close`, except for one that is the value: it is moved.
+    fn block_value(&mut self, body: &'a BlockExpr, out: Value, depth: usize) {
         self.stmts(&body.block);
         let Some(value) = &body.value else {
             self.fill(out);
@@ -144,7 +144,10 @@ impl<'a> FnLower<'_, 'a> {
         if self.b.dead() {
             return;
         }
-        let value = self.expr(value);
+        let mut value = self.expr(value);
+        if value.shape.is_managed() && matches!(value.own, Own::Var(_)) && self.b.owns_above(value.a, depth) {
+            value.own = Own::Owned;
+        }
         self.deliver(value, out);
     }
 
@@ -194,7 +197,7 @@ impl<'a> FnLower<'_, 'a> {
         let depth = self.b.depth();
         let error = self.error_object();
         self.bind(var, error);
-        self.block_value(handler, out);
+        self.block_value(handler, out, depth);
         self.b.close(depth);
         self.b.jump(join);
         self.b.start(join);
@@ -240,7 +243,7 @@ impl<'a> FnLower<'_, 'a> {
             }
         }
         let object = self.owned(Value::one(Rep::Obj, object, Own::Owned));
-        self.defaults(object, class, &rest, 0);
+        self.defaults(object, class, &rest);
         object
     }
 }

@@ -23,7 +23,7 @@ extern "C" fn args(ctx: *mut Ctx) -> *mut Obj {
 }
 
 extern "C" fn yield_(ctx: *mut Ctx) {
-    entry(ctx, sched::shard::yield_now);
+    entry(ctx, sched::park::yield_now);
 }
 
 extern "C" fn overflow(ctx: *mut Ctx) {

@@ -3,7 +3,7 @@
 
 use super::Pair;
 use abi::desc::{ClassDesc, ClassKind, FIXED_TYPES, FieldDesc, Shapes, TYPE_BOOL, TYPE_INT};
-use sched::shard::{self, Shard};
+use sched::shard::Shard;
 use values::ctx::{Ctx, Image, MainFn};
 use values::object::{self, Obj};
 
@@ -47,7 +47,7 @@ fn run(main: MainFn) -> (i32, i64) {
     }));
     let config = sched::config::read("test", |_| None).config;
     let mut s = Shard::new(config, image).unwrap();
-    let status = shard::run(&raw mut *s);
+    let status = sched::run::run(&raw mut *s);
     (status, s.heap.objects_live)
 }
 

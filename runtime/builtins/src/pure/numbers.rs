@@ -12,6 +12,7 @@ symbol_table! {
     "parse_float" = parse_float,
     "float_to_text" = float_to_text,
     "float_cmp" = float_cmp,
+    "sqrt" = sqrt,
 }
 
 pub(super) extern "C" fn float(_: *mut Ctx, n: i64) -> f64 {
@@ -34,6 +35,10 @@ pub(super) extern "C" fn parse_float(ctx: *mut Ctx, t: *mut Obj) -> f64 {
 
 pub(super) extern "C" fn float_to_text(ctx: *mut Ctx, f: f64) -> *mut Obj {
     entry(ctx, |ctx| Ptr(text::new(ctx, codec::float::format(f).as_bytes()))).0
+}
+
+pub(super) extern "C" fn sqrt(_: *mut Ctx, f: f64) -> f64 {
+    f.sqrt()
 }
 
 pub(super) extern "C" fn float_cmp(_: *mut Ctx, a: f64, b: f64) -> i64 {

@@ -4,7 +4,7 @@
 use abi::desc::{ClassDesc, ClassKind, FIXED_TYPES, FieldDesc, Reply, Shapes, TYPE_INT, TYPE_TEXT, TypeDesc};
 use sched::actor::{self, Actor, Answer};
 use sched::config::{self, Config};
-use sched::shard::{self, Shard};
+use sched::shard::Shard;
 use std::sync::Mutex;
 use values::ctx::{Ctx, Image, MainFn, ReceiveFn};
 use values::object::{self, Obj};
@@ -54,6 +54,7 @@ pub fn image(main: MainFn, receives: &[ReceiveFn]) -> &'static Image {
 pub fn config() -> Config {
     let mut c = config::read("test", |_| None).config;
     c.mailbox = 8;
+    c.release_all = true;
     c
 }
 
@@ -66,7 +67,7 @@ pub struct Left {
 
 pub fn run(config: Config, main: MainFn, receives: &[ReceiveFn]) -> Left {
     let mut s = Shard::new(config, image(main, receives)).unwrap();
-    let status = shard::run(&raw mut *s);
+    let status = sched::run::run(&raw mut *s);
     Left { status, objects_live: s.heap.objects_live, stats: std::mem::take(&mut s.stats) }
 }
 
@@ -106,6 +107,10 @@ pub fn set_n(o: *mut Obj, n: i64) {
 
 pub fn addr(o: *mut Obj) -> *mut Actor {
     unsafe { field(o, 2).read() as *mut Actor }
+}
+
+pub fn set_addr(o: *mut Obj, a: *mut Actor) {
+    unsafe { field(o, 2).write(a as u64) };
 }
 
 /// A new object of a class with its Int and a text of its own.
@@ -151,7 +156,7 @@ pub fn spin(c: &mut Ctx, k: i64) -> bool {
     for _ in 0..k {
         c.budget -= 1;
         if c.budget < 0 {
-            shard::yield_now(c);
+            sched::park::yield_now(c);
             if c.trap != 0 {
                 return false;
             }

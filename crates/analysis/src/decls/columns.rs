@@ -1,0 +1,114 @@
+//! Columns of `@table` classes: types that cannot be stored, and rows that would outlive what they refer to (tables
+//! specification 2.2, 2.3).
+
+use super::classes::distinct_fields;
+use super::{ClassSource, Decls};
+use crate::env::Env;
+use crate::gc::traced_by_structure;
+use crate::hir::{ClassId, UnionId};
+use crate::types::{Ty, TyKind};
+use diagnostics::Diagnostic;
+use rustc_hash::FxHashSet;
+use syntax::ast::{AnnotationArgs, Class, TableValue};
+
+pub(super) fn check(env: &Env<'_>, decls: &Decls<'_>, diags: &mut Vec<Diagnostic>) {
+    let tables: Vec<(ClassId, &Class)> = decls
+        .classes
+        .iter()
+        .filter_map(|decl| match decl.source {
+            ClassSource::Class(class) if env.is_table(decl.class) => Some((decl.class, class)),
+            _ => None,
+        })
+        .collect();
+    if tables.is_empty() {
+        return;
+    }
+    let traced = traced_by_structure(&env.program);
+    let durable: FxHashSet<ClassId> = tables.iter().filter(|(_, c)| is_durable(c)).map(|(id, _)| *id).collect();
+    let mut storable = Storable::default();
+    for (id, class) in tables {
+        let Some(decl) = env.program.classes.get(id.0 as usize) else { continue };
+        for (field, source) in decl.fields.iter().zip(distinct_fields(ClassSource::Class(class))) {
+            if let Some(why) = unstorable(env, &traced, &mut storable, field.ty) {
+                let shown = env.show(field.ty);
+                diags.push(
+                    Diagnostic::error(
+                        251,
+                        source.ty.span,
+                        format!("column `{}.{}` cannot be stored: it is `{shown}`", decl.name, field.name),
+                    )
+                    .label(why)
+                    .note("rows are stored by value: scalars, texts, containers, records and untraced classes")
+                    .help("store a `ref` to another table, or a record of plain fields"),
+                );
+            }
+            let TyKind::Row(target) = env.program.types.kind(env.program.types.strip(field.ty)) else { continue };
+            if durable.contains(&id) && !durable.contains(&target) {
+                let Some(other) = env.program.classes.get(target.0 as usize) else { continue };
+                diags.push(
+                    Diagnostic::error(
+                        224,
+                        source.ty.span,
+                        format!(
+                            "durable table `{}` refers to volatile rows of `{}` in `{}`",
+                            decl.name, other.name, field.name
+                        ),
+                    )
+                    .label(format!("rows of `{}` do not survive a restart", other.name))
+                    .related(other.span, "the volatile class")
+                    .note("after a restart the column would name rows that are gone")
+                    .help(format!(
+                        "make `{}` durable with `@table`, or `{}` volatile with `@table(durable: false)`",
+                        other.name, decl.name
+                    )),
+                );
+            }
+        }
+    }
+}
+
+fn is_durable(class: &Class) -> bool {
+    !class.annotations.iter().any(|annotation| match &annotation.args {
+        AnnotationArgs::Table(args) => args
+            .iter()
+            .any(|a| a.key.name == "durable" && matches!(&a.value, TableValue::Word(word) if word == "false")),
+        AnnotationArgs::None => false,
+    })
+}
+
+/// Classes and unions all of whose contents are known to be storable.
+#[derive(Default)]
+struct Storable {
+    classes: FxHashSet<ClassId>,
+    unions: FxHashSet<UnionId>,
+}
+
+/// Why values of the type cannot be stored in a row; everything they hold is looked at, once for all columns.
+fn unstorable(env: &Env<'_>, traced: &[bool], known: &mut Storable, ty: Ty) -> Option<String> {
+    let program = &env.program;
+    let mut seen = Storable::default();
+    let mut work = vec![ty];
+    while let Some(ty) = work.pop() {
+        match program.types.kind(ty) {
+            TyKind::Nullable(inner) | TyKind::Multi(inner) => work.push(inner),
+            TyKind::Map(key, value) => work.extend([key, value]),
+            TyKind::Iface(_) => return Some(format!("`{}` is an interface", env.show(ty))),
+            TyKind::Actor(_) => return Some(format!("`{}` is the address of a running actor", env.show(ty))),
+            TyKind::Class(class) if traced.get(class.0 as usize) == Some(&true) => {
+                return Some(format!("`{}` lies on a cycle of classes and is traced", env.show(ty)));
+            }
+            TyKind::Class(class) if !known.classes.contains(&class) && seen.classes.insert(class) => {
+                let decl = program.classes.get(class.0 as usize);
+                work.extend(decl.into_iter().flat_map(|c| &c.fields).map(|f| f.ty));
+            }
+            TyKind::Union(union) if !known.unions.contains(&union) && seen.unions.insert(union) => {
+                let decl = program.unions.get(union.0 as usize);
+                work.extend(decl.into_iter().flat_map(|u| &u.variants).flat_map(|v| &v.fields).map(|(_, ty)| *ty));
+            }
+            _ => {}
+        }
+    }
+    known.classes.extend(seen.classes);
+    known.unions.extend(seen.unions);
+    None
+}

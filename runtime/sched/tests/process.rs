@@ -1,0 +1,190 @@
+//! What concerns the whole process: standard output, descriptor limits, the counters, exit statuses. Each case runs in a
+//! process of its own: this binary started again with `WO_CASE` set.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
+#![allow(unsafe_code, reason = "hand-written generated code")]
+
+mod common;
+
+use common::*;
+use sched::{actor, fiber, net, sys, wait};
+use std::io::Read;
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+use values::ctx::Ctx;
+use values::object::Obj;
+
+type Out = *mut [u64; 2];
+
+/// In the child: runs the case and exits with its result. Else the command that starts the child.
+fn child(case: &str, body: fn() -> i32) -> Command {
+    if std::env::var("WO_CASE").as_deref() == Ok(case) {
+        std::process::exit(body());
+    }
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    let _ = command.args(["--exact", case, "--nocapture", "--test-threads=1"]).env("WO_CASE", case);
+    command
+}
+
+fn stderr(out: &Output) -> String {
+    String::from_utf8_lossy(&out.stderr).into_owned()
+}
+
+fn print(c: &mut Ctx, line: &str) {
+    if let Err(e) = fiber::of(c).shard().out.line(line.as_bytes()) {
+        c.raise(abi::trap::IO, &sys::text(e));
+    }
+}
+
+#[test]
+fn out_2_lines_reach_a_pipe_before_the_fiber_parks() {
+    extern "C" fn main(c: *mut Ctx) -> i64 {
+        let c = ctx(c);
+        print(c, "WO first");
+        wait::sleep(c, 60_000);
+        0
+    }
+    let mut p =
+        child("out_2_lines_reach_a_pipe_before_the_fiber_parks", || sched::run_with(config(), image(main, &[])))
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+    std::thread::sleep(Duration::from_millis(300));
+    // SIGKILL: nothing is flushed any more.
+    p.kill().unwrap();
+    let mut text = String::new();
+    let _ = p.stdout.take().unwrap().read_to_string(&mut text).unwrap();
+    let _ = p.wait().unwrap();
+    assert!(text.contains("WO first\n"), "{text}");
+}
+
+#[test]
+fn out_4_a_closed_pipe_traps() {
+    extern "C" fn main(c: *mut Ctx) -> i64 {
+        let c = ctx(c);
+        for _ in 0..100 {
+            print(c, "line");
+            if c.trap != 0 {
+                return 0;
+            }
+            wait::sleep(c, 10);
+        }
+        0
+    }
+    let out = child("out_4_a_closed_pipe_traps", || {
+        let mut ends = [0; 2];
+        unsafe {
+            let _ = libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC);
+            let _ = libc::close(ends[0]);
+            let _ = libc::dup2(ends[1], 1);
+        }
+        sched::run_with(config(), image(main, &[]))
+    })
+    .output()
+    .unwrap();
+    assert_eq!(out.status.code(), Some(1));
+    assert!(stderr(&out).contains("trap 9 in  at line 0: Broken pipe\n"), "{}", stderr(&out));
+}
+
+#[test]
+fn net_1_the_descriptor_limit_neither_traps_nor_spins() {
+    extern "C" fn keeps(_c: *mut Ctx, _s: *mut Obj, _m: *mut Obj, _out: Out) {}
+    extern "C" fn main(c: *mut Ctx) -> i64 {
+        let c = ctx(c);
+        let l = net::listen(c, b"127.0.0.1", 0);
+        let port = u16::try_from(net::port(c, l)).unwrap();
+        let mut clients = Vec::new();
+        for _ in 0..6 {
+            clients.push(net::connect(c, b"127.0.0.1", port));
+            assert_eq!(c.trap, 0);
+        }
+        let mut lim = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+        unsafe {
+            let _ = libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut lim);
+            let top = libc::dup(0);
+            lim.rlim_cur = u64::try_from(top).unwrap() + 2;
+            let _ = libc::close(top);
+            let _ = libc::setrlimit(libc::RLIMIT_NOFILE, &raw const lim);
+        }
+        let mut servers = Vec::new();
+        let start = Instant::now();
+        while let Some(h) = net::accept(c, l, Some(300)) {
+            servers.push(h);
+        }
+        assert_eq!((c.trap, servers.len()), (0, 2));
+        assert!(start.elapsed() >= Duration::from_millis(300));
+        // It recovers when descriptors are free again.
+        net::close(c, servers[0]);
+        net::close(c, clients[0]);
+        assert!(net::accept(c, l, None).is_some());
+        assert!(net::accept(c, l, None).is_some());
+        5
+    }
+    let out = child("net_1_the_descriptor_limit_neither_traps_nor_spins", || {
+        sched::run_with(config(), image(main, &[keeps]))
+    })
+    .output()
+    .unwrap();
+    let err = stderr(&out);
+    assert_eq!(out.status.code(), Some(5), "{err}");
+    assert_eq!(err.matches("descriptor limit").count(), 1, "{err}");
+}
+
+#[test]
+fn the_exit_line_has_every_counter() {
+    extern "C" fn nop(_c: *mut Ctx, _s: *mut Obj, _m: *mut Obj, _out: Out) {}
+    extern "C" fn main(c: *mut Ctx) -> i64 {
+        let c = ctx(c);
+        let a = spawn(c, 0);
+        send(c, a, 1);
+        wait::sleep(c, 1);
+        // Left over on purpose: an address in an actor's state, a timer, a queued message.
+        let state = obj_with(c, FIRST_ACTOR, 0, a);
+        let b = actor::spawn(c, FIRST_ACTOR, state);
+        let m = obj(c, MSG, 1);
+        actor::after(c, 60_000, b, m);
+        send(c, b, 2);
+        actor::release(a);
+        actor::release(b);
+        300
+    }
+    let out = child("the_exit_line_has_every_counter", || sched::run(image(main, &[nop])))
+        .env("WO_STATS", "1")
+        .env("WO_MAILBOX", "none")
+        .output()
+        .unwrap();
+    let err = stderr(&out);
+    assert_eq!(out.status.code(), Some(44), "{err}");
+    let line = err.lines().find(|l| l.starts_with("wostats ")).unwrap();
+    for name in sched::stats::NAMES {
+        assert!(line.contains(&format!(" {name}=")), "{name}: {line}");
+    }
+    assert!(line.contains(" objects_live=0") && line.contains(" actors_spawned=2"), "{line}");
+    assert!(err.lines().next().unwrap().contains("WO_MAILBOX=none"), "{err}");
+}
+
+#[test]
+fn fd_3_closing_standard_output_does_not_hand_its_number_to_a_connection() {
+    extern "C" fn main(c: *mut Ctx) -> i64 {
+        let c = ctx(c);
+        net::close(c, 1);
+        let l = net::listen(c, b"127.0.0.1", 0);
+        let port = u16::try_from(net::port(c, l)).unwrap();
+        let client = net::connect(c, b"127.0.0.1", port);
+        let server = net::accept(c, l, None).unwrap();
+        print(c, "nobody sees this");
+        wait::sleep(c, 5);
+        for h in [client, server] {
+            assert!(net::read(c, h, 10, Some(20)).is_null());
+            assert_eq!(c.trap, 0);
+        }
+        assert!(net::read(c, 1, 10, Some(20)).is_null());
+        assert_eq!(catch(c), "9: Bad file descriptor");
+        6
+    }
+    let out = child("fd_3_closing_standard_output_does_not_hand_its_number_to_a_connection", || {
+        sched::run_with(config(), image(main, &[]))
+    })
+    .output()
+    .unwrap();
+    assert_eq!(out.status.code(), Some(6), "{}", stderr(&out));
+}
