@@ -130,6 +130,19 @@ fn long_chains_compile() {
 }
 
 #[test]
+fn long_chains_of_every_operator_are_checked() {
+    for (first, more) in [("1", " + 1"), ("x", " - x"), ("t", " or t"), ("t", " and t"), ("t", " == t"), ("x", " & 3")]
+    {
+        let chain = more.repeat(100_000);
+        let source = format!("fn main() {{\n  let t = true\n  let x = 2\n  let a = {first}{chain}\n}}\n");
+        let tree = Tree::new(&[("a.wo", source.as_bytes())]);
+        assert_status(&tree.woc(&["check", "a.wo"]), 0);
+    }
+    let items = format!("fn main() {{ let xs = [{}] }}\n", "1, ".repeat(300_000));
+    assert_status(&Tree::new(&[("a.wo", items.as_bytes())]).woc(&["check", "a.wo"]), 0);
+}
+
+#[test]
 fn long_lines_and_files_take_no_time() {
     let mut source = b"fn main() { print(\"".to_vec();
     source.resize(source.len() + 10_000_000, b'x');
