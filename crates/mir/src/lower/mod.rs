@@ -254,8 +254,7 @@ impl<'a> FnLower<'_, 'a> {
             }
             shape => {
                 let value = self.zero(shape);
-                self.b.release_above(0, None);
-                self.b.end(Term::Return(value.locals()));
+                self.b.ret(value.locals(), None);
             }
         }
     }

@@ -3,7 +3,7 @@
 use super::value::{Own, Value};
 use super::{FnLower, Loop};
 use crate::effects::Effects;
-use crate::ir::{BlockId, InstKind, IntOp, Local, Rep, Term};
+use crate::ir::{BlockId, InstKind, IntOp, Local, Rep};
 use crate::shapes::Shape;
 use abi::layout;
 use analysis::hir::{Block, Expr, ExprKind, LocalId, Stmt, StmtKind};
@@ -60,14 +60,12 @@ impl<'a> FnLower<'_, 'a> {
             StmtKind::Return(value) => self.ret(value.as_ref()),
             StmtKind::Break => {
                 if let Some(l) = self.loops.last().copied() {
-                    self.b.release_above(l.depth, None);
-                    self.b.jump(l.exit);
+                    self.b.leave(l.depth, l.exit);
                 }
             }
             StmtKind::Continue => {
                 if let Some(l) = self.loops.last().copied() {
-                    self.b.release_above(l.depth, None);
-                    self.b.jump(l.latch);
+                    self.b.leave(l.depth, l.latch);
                 }
             }
         }
@@ -105,8 +103,7 @@ impl<'a> FnLower<'_, 'a> {
     fn ret(&mut self, value: Option<&'a Expr>) {
         let Some(e) = value else {
             let value = self.zero(self.result);
-            self.b.release_above(0, None);
-            self.b.end(Term::Return(value.locals()));
+            self.b.ret(value.locals(), None);
             return;
         };
         let value = self.expr(e);
@@ -124,8 +121,7 @@ impl<'a> FnLower<'_, 'a> {
         if !moved {
             self.consume(value);
         }
-        self.b.release_above(0, if moved { Some(value.a) } else { None });
-        self.b.end(Term::Return(value.locals()));
+        self.b.ret(value.locals(), if moved { Some(value.a) } else { None });
     }
 
     // -- conditions --------------------------------------------------------------------------------------------
