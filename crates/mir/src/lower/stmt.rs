@@ -79,6 +79,9 @@ impl<'a> FnLower<'_, 'a> {
     /// Initialises a variable, which owns its value from here to the end of the scope.
     pub fn bind(&mut self, local: LocalId, value: Value) {
         let var = self.var(local);
+        if let Some(slot) = self.bound_at.get_mut(local.0 as usize) {
+            *slot = self.nesting;
+        }
         let value = self.coerce(value, var.shape);
         if self.outlives(local, value) {
             self.move_into(var.a, var.b, value);
@@ -106,7 +109,7 @@ impl<'a> FnLower<'_, 'a> {
             self.b.ret(value.locals(), None);
             return;
         };
-        let value = self.expr(e);
+        let value = self.last_expr(e);
         if self.b.dead() {
             self.drop_value(value);
             return;
@@ -158,12 +161,14 @@ impl<'a> FnLower<'_, 'a> {
         let (head, inner, latch, exit) = (self.b.block(), self.b.block(), self.b.block(), self.b.block());
         self.b.jump(head);
         self.b.start(head);
+        self.nesting += 1;
         self.cond(cond, inner, exit);
         self.b.start(inner);
         self.loop_body(body, exit, latch);
         self.b.start(latch);
         self.b.safepoint();
         self.b.jump(head);
+        self.nesting -= 1;
         self.b.start(exit);
     }
 
@@ -171,6 +176,7 @@ impl<'a> FnLower<'_, 'a> {
         let (inner, latch, back, exit) = (self.b.block(), self.b.block(), self.b.block(), self.b.block());
         self.b.jump(inner);
         self.b.start(inner);
+        self.nesting += 1;
         self.loop_body(body, exit, latch);
         self.b.start(latch);
         self.b.line = cond.span.start;
@@ -178,6 +184,7 @@ impl<'a> FnLower<'_, 'a> {
         self.b.start(back);
         self.b.safepoint();
         self.b.jump(inner);
+        self.nesting -= 1;
         self.b.start(exit);
     }
 
@@ -245,8 +252,10 @@ impl<'a> FnLower<'_, 'a> {
         self.b.start(inner);
         let depth = self.b.depth();
         self.loops.push(Loop { exit, latch, depth });
+        self.nesting += 1;
         step(self, index);
         self.stmts(body);
+        self.nesting -= 1;
         self.b.close(depth);
         let _ = self.loops.pop();
         self.b.line = line;
