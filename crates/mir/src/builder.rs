@@ -7,6 +7,9 @@
 use crate::ir::{Block, BlockId, Callee, FuncId, Inst, InstKind, IntOp, Local, LocalDecl, Rep, Term, TextId};
 use rustc_hash::FxHashMap;
 
+/// Up to this many releases are repeated at each early exit.
+const SHARED_EXIT: usize = 8;
+
 /// An entry of the stack of owned references.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Live {
@@ -27,6 +30,9 @@ pub struct Builder {
     /// Unwind block of each prefix of `live`, as far as known.
     chain: Vec<Option<BlockId>>,
     nodes: FxHashMap<(Local, BlockId), BlockId>,
+    /// Shared releases on early exits.
+    exits: FxHashMap<(Local, BlockId), BlockId>,
+    shared_return: Option<(BlockId, Vec<Local>)>,
     resume: Option<BlockId>,
     /// Source position given to new instructions.
     pub line: u32,
@@ -43,6 +49,8 @@ impl Builder {
             live: Vec::new(),
             chain: Vec::new(),
             nodes: FxHashMap::default(),
+            exits: FxHashMap::default(),
+            shared_return: None,
             resume: None,
             line: 0,
         };
@@ -188,6 +196,69 @@ impl Builder {
                 self.release(local);
             }
         }
+    }
+
+    fn refs_above(&self, depth: usize) -> usize {
+        self.live.iter().skip(depth).filter(|e| matches!(e, Live::Ref(_))).count()
+    }
+
+    /// Leaves scopes early: releases what lies above `depth` and jumps to `to`. Long lists of releases are shared
+    /// between the places that leave the same way, so that code stays linear in the size of its source.
+    pub fn leave(&mut self, depth: usize, to: BlockId) {
+        if self.dead() || self.refs_above(depth) <= SHARED_EXIT {
+            self.release_above(depth, None);
+            self.jump(to);
+            return;
+        }
+        let mut block = to;
+        for i in depth..self.live.len() {
+            if let Some(Live::Ref(local)) = self.live.get(i).copied() {
+                block = self.exit_node(local, block);
+            }
+        }
+        self.jump(block);
+    }
+
+    fn exit_node(&mut self, local: Local, next: BlockId) -> BlockId {
+        if let Some(block) = self.exits.get(&(local, next)) {
+            return *block;
+        }
+        let cur = self.cur;
+        let block = self.block();
+        self.cur = Some(block);
+        self.release(local);
+        self.jump(next);
+        self.cur = cur;
+        let _ = self.exits.insert((local, next), block);
+        block
+    }
+
+    /// Returns the operands' locals, which own what they refer to; `keep` is left out of the releases.
+    pub fn ret(&mut self, values: Vec<Local>, keep: Option<Local>) {
+        if self.dead() || self.refs_above(0) <= SHARED_EXIT {
+            self.release_above(0, keep);
+            self.end(Term::Return(values));
+            return;
+        }
+        if let Some(kept) = keep {
+            self.retain(kept);
+        }
+        let (block, results) = match self.shared_return.clone() {
+            Some(shared) => shared,
+            None => {
+                let results: Vec<Local> = values.iter().map(|v| self.temp(self.rep(*v))).collect();
+                let block = self.block();
+                if let Some(b) = self.blocks.get_mut(block.0 as usize) {
+                    b.term = Term::Return(results.clone());
+                }
+                self.shared_return = Some((block, results.clone()));
+                (block, results)
+            }
+        };
+        for (dst, src) in results.iter().zip(&values) {
+            self.copy(*dst, *src);
+        }
+        self.leave(0, block);
     }
 
     /// Ends a scope: releases what lies above `depth` and forgets it.

@@ -96,21 +96,36 @@ fn mutates(builtin: &Builtin) -> bool {
     )
 }
 
-/// For each local of a function: is it assigned after its declaration?
-pub fn assigned(body: &Block, locals: usize) -> Vec<bool> {
-    let mut walk = Assigned { set: vec![false; locals] };
+/// How a body uses the locals of its function.
+#[derive(Clone, Debug, Default)]
+pub struct Uses {
+    /// Assigned after its declaration.
+    pub assigned: Vec<bool>,
+    /// Places in the source that read it; what a `switch` reads implicitly counts as several.
+    pub reads: Vec<u32>,
+}
+
+/// The uses of all locals of a function.
+pub fn uses(body: &Block, locals: usize) -> Uses {
+    let mut walk = Walk { uses: Uses { assigned: vec![false; locals], reads: vec![0; locals] } };
     walk.block(body);
-    walk.set
+    walk.uses
 }
 
-struct Assigned {
-    set: Vec<bool>,
+struct Walk {
+    uses: Uses,
 }
 
-impl Assigned {
+impl Walk {
     fn local(&mut self, local: LocalId) {
-        if let Some(slot) = self.set.get_mut(local.0 as usize) {
+        if let Some(slot) = self.uses.assigned.get_mut(local.0 as usize) {
             *slot = true;
+        }
+    }
+
+    fn read(&mut self, local: LocalId, times: u32) {
+        if let Some(slot) = self.uses.reads.get_mut(local.0 as usize) {
+            *slot = slot.saturating_add(times);
         }
     }
 
@@ -170,9 +185,9 @@ impl Assigned {
             | ExprKind::Bool(_)
             | ExprKind::Text(_)
             | ExprKind::Nil
-            | ExprKind::Local(_)
             | ExprKind::EmptyMap
             | ExprKind::Ordinal { .. } => {}
+            ExprKind::Local(local) => self.read(*local, 1),
             ExprKind::IntNeg(a)
             | ExprKind::FloatNeg(a)
             | ExprKind::Not(a)
@@ -206,6 +221,7 @@ impl Assigned {
             }
             ExprKind::Switch(switch) => {
                 self.expr(&switch.subject);
+                self.read(switch.subject_local, 2);
                 for arm in &switch.arms {
                     if let ArmTest::Any(tests) = &arm.test {
                         tests.iter().for_each(|t| self.expr(t));

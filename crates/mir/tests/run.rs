@@ -615,3 +615,61 @@ fn endless_loops_and_dead_code() {
     set_main(&mut p, m);
     assert_eq!(check(&p), (Vec::new(), Err(8)));
 }
+
+#[test]
+fn many_variables_and_exits() {
+    let mut p = program();
+    let mut body = Vec::new();
+    let names: Vec<String> = (0..12).map(|i| format!("t{i}")).collect();
+    let mut locals = vec![("n", INT)];
+    locals.extend(names.iter().map(|n| (n.as_str(), TEXT)));
+    locals.push(("i", INT));
+    for i in 1..=12 {
+        body.push(let_(i, concat(vec![text("t"), bin(BinaryOp::IntAdd, int(i64::from(i)), var(0, INT))])));
+        body.push(if_(bin(BinaryOp::WordEq, var(0, INT), int(i64::from(i))), vec![ret(var(i, TEXT))]));
+    }
+    let inner: Vec<u32> = (0..12).map(|i| 14 + i).collect();
+    locals.extend(inner.iter().map(|_| ("u", TEXT)));
+    let lets = inner.into_iter().map(|i| let_(i, concat(vec![text("u"), var(0, INT)])));
+    let mut turn: Vec<Stmt> = lets.collect();
+    turn.push(stmt(StmtKind::OpAssign(Place::Local(LocalId(13)), BinaryOp::IntAdd, int(1))));
+    turn.push(if_(bin(BinaryOp::IntLt, var(13, INT), int(3)), vec![stmt(StmtKind::Continue)]));
+    turn.push(if_(bin(BinaryOp::IntLt, var(13, INT), int(5)), vec![stmt(StmtKind::Break)]));
+    body.push(let_(13, int(0)));
+    body.push(while_(boolean(true), turn));
+    body.push(ret(concat(vec![var(12, TEXT), var(1, TEXT)])));
+    let f = func(&mut p, "f", 1, &locals, TEXT, body);
+    let calls = [1, 11, 12, 40].map(|n| print(call(f, vec![int(n)], TEXT)));
+    let m = func(&mut p, "main", 0, &[], VOID, calls.to_vec());
+    set_main(&mut p, m);
+    assert_eq!(lines(&p), ["t2", "t22", "t24", "t52t41"]);
+}
+
+#[test]
+fn large_programs_stay_linear() {
+    let worker = std::thread::Builder::new().stack_size(1 << 30).spawn(|| {
+        let mut p = program();
+        let mut chain = var(0, INT);
+        for _ in 0..100_000 {
+            chain = bin(BinaryOp::IntAdd, chain, int(1));
+        }
+        let f = func(&mut p, "f", 1, &[("n", INT)], INT, vec![ret(chain)]);
+        let parts = (0..100_000).map(|_| call(f, vec![int(1)], INT)).collect();
+        let mut body = vec![print(concat(parts))];
+        let mut locals = Vec::new();
+        for i in 0..3000u32 {
+            locals.push(("t", TEXT));
+            body.push(let_(i, concat(vec![text("t"), call(f, vec![int(1)], INT)])));
+            let cond = bin(BinaryOp::IntLt, call(f, vec![int(2)], INT), int(1));
+            body.push(if_(cond, vec![stmt(StmtKind::Return(None))]));
+        }
+        let m = func(&mut p, "main", 0, &locals, VOID, body);
+        set_main(&mut p, m);
+        let blocks: usize = mir::lower(&p, false).funcs.iter().map(|f| f.blocks.len()).sum();
+        // The expression trees are deep: they are not dropped on a small stack.
+        std::mem::forget(p);
+        blocks
+    });
+    let blocks = worker.unwrap().join().unwrap();
+    assert!(blocks < 100_000, "{blocks} blocks");
+}

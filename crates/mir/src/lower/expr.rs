@@ -6,7 +6,7 @@ use crate::effects::{Effects, effects};
 use crate::ir::{InstKind, IntOp, Local, Rep};
 use crate::shapes::Shape;
 use abi::{symbols, trap};
-use analysis::hir::{Expr, ExprKind, OnNil, Ty, TyKind};
+use analysis::hir::{Expr, ExprKind, LocalId, OnNil, Ty, TyKind};
 
 impl<'a> FnLower<'_, 'a> {
     /// Evaluates `e`.
@@ -16,6 +16,20 @@ impl<'a> FnLower<'_, 'a> {
         let value = self.expr_kind(e);
         self.b.line = line;
         value
+    }
+
+    /// Evaluates the value of a block or function, whose variables end here: one of them is not moved to a temporary
+    /// first.
+    pub fn last_expr(&mut self, e: &'a Expr) -> Value {
+        match e.kind {
+            ExprKind::Local(local) => self.read_var(local),
+            _ => self.expr(e),
+        }
+    }
+
+    fn read_var(&self, local: LocalId) -> Value {
+        let var = self.var(local);
+        Value { shape: var.shape, a: var.a, b: var.b, own: Own::Var(local), cst: None }
     }
 
     /// Evaluates `e` to an operand of its own type's shape, whatever its form.
@@ -44,7 +58,19 @@ impl<'a> FnLower<'_, 'a> {
             }
             ExprKind::Local(local) => {
                 let var = self.var(*local);
-                Value { shape: var.shape, a: var.a, b: var.b, own: Own::Var(*local), cst: None }
+                let bound_at = self.bound_at.get(local.0 as usize).copied();
+                if var.shape.is_managed()
+                    && self.read_once(*local)
+                    && bound_at == Some(self.nesting)
+                    && self.b.owns_above(var.a, 0)
+                {
+                    let rep = self.b.rep(var.a);
+                    let taken = self.temp_of(rep, e.ty);
+                    self.b.copy(taken, var.a);
+                    self.b.emit(InstKind::Null(var.a));
+                    return self.owned(Value::one(rep, taken, Own::Owned));
+                }
+                self.read_var(*local)
             }
             ExprKind::IntNeg(inner) => {
                 let v = self.expr_as(inner, Shape::One(Rep::Int));

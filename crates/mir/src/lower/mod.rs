@@ -13,7 +13,7 @@ mod switch;
 mod value;
 
 use crate::builder::Builder;
-use crate::effects;
+use crate::effects::{self, Uses};
 use crate::ir::{BlockId, Func, FuncId, InstKind, Local, Rep, Term, TextId};
 use crate::shapes::{Layouts, Shape, never_null, shape};
 use abi::trap;
@@ -91,8 +91,13 @@ struct FnLower<'c, 'a> {
     program: &'a hir::Program,
     b: Builder,
     vars: Vec<Var>,
-    assigned: Vec<bool>,
+    uses: Uses,
     loops: Vec<Loop>,
+    /// Loops around the current code, their conditions included.
+    nesting: u32,
+    /// `nesting` where each local was bound last.
+    bound_at: Vec<u32>,
+    params: usize,
     result: Shape,
     is_main: bool,
 }
@@ -107,25 +112,29 @@ fn lower_func<'a>(cx: &mut Cx<'a>, id: hir::FuncId, func: &'a hir::Func) -> Func
         program,
         b: Builder::new(),
         vars: Vec::new(),
-        assigned: effects::assigned(&func.body, func.locals.len()),
+        uses: effects::uses(&func.body, func.locals.len()),
         loops: Vec::new(),
+        nesting: 0,
+        bound_at: vec![0; func.locals.len()],
+        params: func.params.len(),
         result,
         is_main,
     };
     f.b.line = func.span.start;
     for local in func.locals.iter().take(func.params.len()) {
-        let var = f.declare(local);
+        let var = f.declare(local, false);
         f.vars.push(var);
     }
     let params = u32::try_from(f.b.locals.len()).unwrap_or(u32::MAX);
-    for local in func.locals.iter().skip(func.params.len()) {
-        let var = f.declare(local);
+    for (i, local) in func.locals.iter().enumerate().skip(func.params.len()) {
+        let moves = f.read_once(LocalId(u32::try_from(i).unwrap_or(u32::MAX)));
+        let var = f.declare(local, moves);
         f.vars.push(var);
     }
     // Parameters are borrowed from the caller; one that the body assigns becomes a variable that owns its value.
     for i in 0..func.params.len() {
         let var = f.var(LocalId(u32::try_from(i).unwrap_or(u32::MAX)));
-        if var.shape.is_managed() && f.assigned.get(i).copied().unwrap_or(false) {
+        if var.shape.is_managed() && f.uses.assigned.get(i).copied().unwrap_or(false) {
             let rep = f.b.rep(var.a);
             let nonnull = func.locals.get(i).is_some_and(|l| never_null(program, l.ty));
             let own = f.b.local(rep, func.locals.get(i).map_or("", |l| l.name.as_str()), nonnull);
@@ -162,8 +171,11 @@ fn lower_default(cx: &mut Cx<'_>, class: ClassId) -> Func {
         program,
         b: Builder::new(),
         vars: Vec::new(),
-        assigned: Vec::new(),
+        uses: Uses::default(),
         loops: Vec::new(),
+        nesting: 0,
+        bound_at: Vec::new(),
+        params: 0,
         result,
         is_main: false,
     };
@@ -184,9 +196,10 @@ fn lower_default(cx: &mut Cx<'_>, class: ClassId) -> Func {
 }
 
 impl<'a> FnLower<'_, 'a> {
-    fn declare(&mut self, local: &hir::Local) -> Var {
+    /// `moves`: the value may be moved out, which leaves null.
+    fn declare(&mut self, local: &hir::Local, moves: bool) -> Var {
         let shape = shape(self.program, local.ty);
-        let nonnull = never_null(self.program, local.ty);
+        let nonnull = never_null(self.program, local.ty) && !moves;
         match shape {
             Shape::None => {
                 let a = self.b.local(Rep::Int, &local.name, false);
@@ -209,8 +222,15 @@ impl<'a> FnLower<'_, 'a> {
         self.vars.get(local.0 as usize).copied().unwrap_or(none)
     }
 
+    /// A variable with a single read: that read may move the value, unless a loop repeats it.
+    fn read_once(&self, local: LocalId) -> bool {
+        self.cx.optimize
+            && local.0 as usize >= self.params
+            && self.uses.reads.get(local.0 as usize).is_some_and(|n| *n == 1)
+    }
+
     fn is_assigned(&self, local: LocalId) -> bool {
-        self.assigned.get(local.0 as usize).copied().unwrap_or(true)
+        self.uses.assigned.get(local.0 as usize).copied().unwrap_or(true)
     }
 
     fn shape(&self, ty: Ty) -> Shape {
@@ -254,8 +274,7 @@ impl<'a> FnLower<'_, 'a> {
             }
             shape => {
                 let value = self.zero(shape);
-                self.b.release_above(0, None);
-                self.b.end(Term::Return(value.locals()));
+                self.b.ret(value.locals(), None);
             }
         }
     }

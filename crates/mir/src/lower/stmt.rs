@@ -3,7 +3,7 @@
 use super::value::{Own, Value};
 use super::{FnLower, Loop};
 use crate::effects::Effects;
-use crate::ir::{BlockId, InstKind, IntOp, Local, Rep, Term};
+use crate::ir::{BlockId, InstKind, IntOp, Local, Rep};
 use crate::shapes::Shape;
 use abi::layout;
 use analysis::hir::{Block, Expr, ExprKind, LocalId, Stmt, StmtKind};
@@ -60,14 +60,12 @@ impl<'a> FnLower<'_, 'a> {
             StmtKind::Return(value) => self.ret(value.as_ref()),
             StmtKind::Break => {
                 if let Some(l) = self.loops.last().copied() {
-                    self.b.release_above(l.depth, None);
-                    self.b.jump(l.exit);
+                    self.b.leave(l.depth, l.exit);
                 }
             }
             StmtKind::Continue => {
                 if let Some(l) = self.loops.last().copied() {
-                    self.b.release_above(l.depth, None);
-                    self.b.jump(l.latch);
+                    self.b.leave(l.depth, l.latch);
                 }
             }
         }
@@ -81,6 +79,9 @@ impl<'a> FnLower<'_, 'a> {
     /// Initialises a variable, which owns its value from here to the end of the scope.
     pub fn bind(&mut self, local: LocalId, value: Value) {
         let var = self.var(local);
+        if let Some(slot) = self.bound_at.get_mut(local.0 as usize) {
+            *slot = self.nesting;
+        }
         let value = self.coerce(value, var.shape);
         if self.outlives(local, value) {
             self.move_into(var.a, var.b, value);
@@ -105,11 +106,10 @@ impl<'a> FnLower<'_, 'a> {
     fn ret(&mut self, value: Option<&'a Expr>) {
         let Some(e) = value else {
             let value = self.zero(self.result);
-            self.b.release_above(0, None);
-            self.b.end(Term::Return(value.locals()));
+            self.b.ret(value.locals(), None);
             return;
         };
-        let value = self.expr(e);
+        let value = self.last_expr(e);
         if self.b.dead() {
             self.drop_value(value);
             return;
@@ -124,8 +124,7 @@ impl<'a> FnLower<'_, 'a> {
         if !moved {
             self.consume(value);
         }
-        self.b.release_above(0, if moved { Some(value.a) } else { None });
-        self.b.end(Term::Return(value.locals()));
+        self.b.ret(value.locals(), if moved { Some(value.a) } else { None });
     }
 
     // -- conditions --------------------------------------------------------------------------------------------
@@ -162,12 +161,14 @@ impl<'a> FnLower<'_, 'a> {
         let (head, inner, latch, exit) = (self.b.block(), self.b.block(), self.b.block(), self.b.block());
         self.b.jump(head);
         self.b.start(head);
+        self.nesting += 1;
         self.cond(cond, inner, exit);
         self.b.start(inner);
         self.loop_body(body, exit, latch);
         self.b.start(latch);
         self.b.safepoint();
         self.b.jump(head);
+        self.nesting -= 1;
         self.b.start(exit);
     }
 
@@ -175,6 +176,7 @@ impl<'a> FnLower<'_, 'a> {
         let (inner, latch, back, exit) = (self.b.block(), self.b.block(), self.b.block(), self.b.block());
         self.b.jump(inner);
         self.b.start(inner);
+        self.nesting += 1;
         self.loop_body(body, exit, latch);
         self.b.start(latch);
         self.b.line = cond.span.start;
@@ -182,6 +184,7 @@ impl<'a> FnLower<'_, 'a> {
         self.b.start(back);
         self.b.safepoint();
         self.b.jump(inner);
+        self.nesting -= 1;
         self.b.start(exit);
     }
 
@@ -249,8 +252,10 @@ impl<'a> FnLower<'_, 'a> {
         self.b.start(inner);
         let depth = self.b.depth();
         self.loops.push(Loop { exit, latch, depth });
+        self.nesting += 1;
         step(self, index);
         self.stmts(body);
+        self.nesting -= 1;
         self.b.close(depth);
         let _ = self.loops.pop();
         self.b.line = line;

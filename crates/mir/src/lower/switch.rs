@@ -144,7 +144,7 @@ impl<'a> FnLower<'_, 'a> {
         if self.b.dead() {
             return;
         }
-        let mut value = self.expr(value);
+        let mut value = self.last_expr(value);
         if value.shape.is_managed() && matches!(value.own, Own::Var(_)) && self.b.owns_above(value.a, depth) {
             value.own = Own::Owned;
         }

@@ -255,13 +255,14 @@ impl<'a> FnLower<'_, 'a> {
     }
 }
 
-/// For each operand the effects of the ones after it.
+/// For each operand the effects of the ones after it. The first one is not walked: long chains lean to the left, and a
+/// walk at each level would take quadratic time.
 pub fn suffix_effects(exprs: &[&Expr]) -> Vec<Effects> {
     let mut later = Effects::default();
     let mut out = vec![later; exprs.len()];
-    for (slot, e) in out.iter_mut().zip(exprs).rev() {
+    for (i, (slot, e)) in out.iter_mut().zip(exprs).enumerate().rev() {
         *slot = later;
-        if !(later.runs && later.blocks) {
+        if i > 0 && !(later.runs && later.blocks) {
             later = later.or(effects(e));
         }
     }
