@@ -38,7 +38,7 @@ def compute(runs):
     print(f"compute: woc run bench/compute -- {runs}, beside peers/compute {runs} (ratio to Rust)")
     for name, rows in ours.items():
         base = peer[against.get(name, name)]
-        if name != "nbody5m" and rows[0][1] != base[0][1]:
+        if rows[0][1] != base[0][1] and not (name == "nbody5m" and math.isclose(float(rows[0][1]), float(base[0][1]))):
             sys.exit(f"{name}: the results differ: {rows[0][1]} and {base[0][1]}")
         a = [r[0] for r in rows]
         b = [r[0] for r in base]
@@ -109,7 +109,7 @@ def http(runs, secs):
 
 def main():
     args = argparse.ArgumentParser()
-    args.add_argument("what", nargs="*", choices=["compute", "http", []])
+    args.add_argument("what", nargs="*", choices=["compute", "http"])
     args.add_argument("--runs", type=int, default=6)
     args.add_argument("--secs", type=int, default=4)
     a = args.parse_args()
