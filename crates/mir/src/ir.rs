@@ -65,7 +65,8 @@ pub struct Table {
 
 #[derive(Clone, Debug)]
 pub struct Func {
-    /// As stack traces print it: `name` or `Class.name`.
+    /// As stack traces print it: `name` or `Class.name`. Empty for functions that the compiler made (adapters, the
+    /// entry with arguments, default objects): stack traces leave them out.
     pub display: String,
     /// Path of the source file as stack traces print it.
     pub file: u32,
@@ -97,7 +98,7 @@ pub struct Block {
 #[derive(Clone, Debug)]
 pub struct Inst {
     pub kind: InstKind,
-    /// Source line of the operation, for stack traces.
+    /// Source line of the operation, for stack traces; a byte offset until `resolve_lines`.
     pub line: u32,
 }
 

@@ -352,7 +352,7 @@ impl Gen {
                     let f = || field(b.clone(), self.class, 0, TEXT);
                     let first = f();
                     let place = Place::Field(b.clone(), self.class, 0);
-                    let other = if self.seed % 2 == 0 { f() } else { text("q") };
+                    let other = if self.seed.is_multiple_of(2) { f() } else { text("q") };
                     set(place, concat(vec![first, other, self.value(TEXT, d)]))
                 }
                 None => print(text("-")),

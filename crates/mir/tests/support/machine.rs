@@ -189,7 +189,7 @@ impl<'a> Machine<'a> {
         }
         if hit {
             // Every third is a stop, which no handler may catch.
-            self.raise(if self.points % 3 == 0 { trap::UNWIND } else { 4 }, "injected");
+            self.raise(if self.points.is_multiple_of(3) { trap::UNWIND } else { 4 }, "injected");
         }
         hit
     }
