@@ -1,3 +1,5 @@
+//! Deep copies and transfers of messages.
+
 use super::memory::{KIDS, field, node_shapes};
 use crate::object::{self, Obj};
 use crate::testing::World;

@@ -1,3 +1,5 @@
+//! Encoding and decoding against the tables of section 10.
+
 use super::memory::{field, node_shapes};
 use crate::object::{self, Obj};
 use crate::testing::{World, add_class, add_type, fixed_shapes};

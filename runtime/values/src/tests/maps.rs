@@ -1,3 +1,5 @@
+//! Maps against a model, key kinds, order.
+
 use super::Random;
 use crate::map;
 use crate::object::Obj;

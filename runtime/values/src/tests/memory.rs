@@ -1,3 +1,5 @@
+//! Release, accounting, the heap bound.
+
 use crate::object::{self, Obj};
 use crate::testing::{World, add_class, add_type, fixed_shapes};
 use crate::{map, multi, text};

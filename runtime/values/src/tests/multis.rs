@@ -1,3 +1,5 @@
+//! Lists: growth, removal, sorting.
+
 use super::Random;
 use crate::multi;
 use crate::testing::{World, add_type, fixed_shapes};

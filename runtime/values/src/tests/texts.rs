@@ -1,3 +1,5 @@
+//! Texts: concatenation, appending in place, comparison.
+
 use crate::object;
 use crate::testing::{World, fixed_shapes};
 use crate::text::{self, Builder, Part};

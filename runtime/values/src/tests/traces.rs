@@ -1,3 +1,5 @@
+//! Recorded stacks and their printed form.
+
 use crate::ctx::{Frame, Site};
 use crate::testing::{World, fixed_shapes};
 use crate::{text, trace};
