@@ -2,7 +2,7 @@
 
 # every test of the workspace
 test:
-    cargo test --workspace
+    cargo test
 
 # the gate of continuous integration
 check:

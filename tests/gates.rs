@@ -1,0 +1,24 @@
+//! The acceptance gates of the example programs, with real clients, run as users run them.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
+
+use std::process::Command;
+use std::time::Duration;
+
+use corpus::{finish, root, woc};
+
+#[track_caller]
+fn gate(script: &str) {
+    let woc = woc().unwrap_or_else(|e| panic!("{e}"));
+    let mut command = Command::new("bash");
+    let _ = command.arg(root().join("scripts").join(script)).env("WOC", woc);
+    let out = finish(&mut command, Duration::from_secs(300)).expect("bash runs");
+    let text = String::from_utf8_lossy(&out.stdout).into_owned();
+    let failed: Vec<&str> = text.lines().filter(|l| l.starts_with("FAIL")).collect();
+    assert!(out.status == Some(0) && failed.is_empty(), "{script}: {:?}\n{}", out.status, failed.join("\n"));
+    assert!(text.contains(" checks, 0 failures"), "{script} did not come to its end:\n{text}");
+}
+
+#[test]
+fn hello() {
+    gate("hello-accept.sh");
+}
