@@ -9,6 +9,7 @@ mod options;
 mod output;
 mod pipeline;
 
+#[cfg(not(feature = "sanitizer"))]
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
