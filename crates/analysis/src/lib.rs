@@ -62,3 +62,15 @@ fn check_with(input: &Input, bodies: impl FnOnce(&mut env::Env<'_>, &mut Vec<Dia
     let failed = diagnostics.iter().any(Diagnostic::is_error);
     Output { program: (!failed).then_some(env.program), diagnostics }
 }
+
+/// Why a correct program cannot be run in this version: it needs the table store.
+#[must_use]
+pub fn refuse_store(program: &hir::Program) -> Option<Diagnostic> {
+    let (span, construct) = program.needs_store.as_ref()?;
+    Some(
+        Diagnostic::error(250, *span, format!("{construct}: tables are not available yet"))
+            .label("needs the table store")
+            .note("rows, `insert`, `delete` and queries are checked, but this version of `woc` cannot run them")
+            .help("keep the values in a `multi` or a `map` until a later version brings the store"),
+    )
+}

@@ -79,6 +79,13 @@ impl Session<'_> {
     }
 }
 
+/// The front end's result for a command that runs the program: what the runtime lacks is refused as well.
+fn runnable(session: &mut Session<'_>) -> Option<pipeline::Hir> {
+    let hir = session.analyse(Tests::Drop);
+    session.diagnostics.extend(hir.as_ref().and_then(pipeline::refusal));
+    hir
+}
+
 fn check(invocation: &Invocation, path: &Path) -> i32 {
     let mut session = match Session::open(invocation, path) {
         Ok(session) => session,
@@ -97,7 +104,7 @@ fn run(invocation: &Invocation, path: &Path, args: &[OsString]) -> i32 {
         Ok(session) => session,
         Err(status) => return status,
     };
-    let hir = session.analyse(Tests::Drop);
+    let hir = runnable(&mut session);
     if session.report() {
         return ERRORS;
     }

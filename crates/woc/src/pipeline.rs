@@ -51,6 +51,11 @@ pub fn has_main(hir: &Hir) -> bool {
     hir.main.is_some()
 }
 
+/// Why a program without errors cannot be run all the same.
+pub fn refusal(hir: &Hir) -> Option<Diagnostic> {
+    analysis::refuse_store(hir)
+}
+
 /// Compiles in memory and runs; the result is the program's exit status, the error an internal failure.
 pub fn run(hir: &Hir, project: &Project, optimize: bool, args: Vec<Vec<u8>>) -> Result<i32, String> {
     let program = lower(hir, project, optimize);
