@@ -43,6 +43,11 @@ const OPTIONAL: &[&str] = &[
 /// Packages outside the workspace.
 const OUTSIDE: &[&str] = &["fuzz", "bench/peers"];
 
+/// Crates that reach no file, clock, environment, process or network, and print nothing: `clippy.toml` lists what they
+/// may not call.
+const PURE: &[&str] =
+    &["crates/diagnostics", "crates/syntax", "crates/analysis", "crates/mir", "crates/codegen", "runtime/codec"];
+
 const LINES_MAX: usize = 1_200;
 
 #[track_caller]
@@ -247,6 +252,26 @@ fn unsafe_is_confined() {
             let uses = ["unsafe {", "unsafe fn", "unsafe impl", "unsafe extern", "unsafe(", "allow(unsafe_code"];
             if uses.iter().any(|u| code.contains(u)) {
                 faults.push(format!("{file}:{}: unsafe code", number + 1));
+            }
+        }
+    }
+    report(&faults);
+}
+
+/// Purity is the linter's to enforce, on everything but tests.
+#[test]
+fn pure_crates_deny_input_and_output() {
+    let denial = "#![cfg_attr(\n    not(test),\n    deny(clippy::disallowed_methods, clippy::disallowed_types, \
+                  clippy::print_stderr, clippy::print_stdout)\n)]\n";
+    let mut faults = Vec::new();
+    for package in PURE {
+        let path = root().join(package).join("src");
+        for (file, text) in sources("rs").iter().filter(|(p, _)| p.starts_with(&path)) {
+            if name(file) == "lib.rs" && !text.contains(denial) {
+                faults.push(format!("{}: does not deny what clippy.toml lists", short(file)));
+            }
+            if text.contains("allow(clippy::disallowed") || text.contains("allow(clippy::print") {
+                faults.push(format!("{}: allows what a pure crate may not do", short(file)));
             }
         }
     }

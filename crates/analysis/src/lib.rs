@@ -1,6 +1,10 @@
 //! Names, types and ownership: trees in, a typed program out. Pure: no file, clock or network access.
 //!
 //! `decls` reads all declarations into an `Env`; `bodies` checks function bodies against it and fills the HIR.
+#![cfg_attr(
+    not(test),
+    deny(clippy::disallowed_methods, clippy::disallowed_types, clippy::print_stderr, clippy::print_stdout)
+)]
 
 pub mod bodies;
 pub mod decls;
