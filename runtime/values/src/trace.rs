@@ -77,7 +77,8 @@ pub fn lines(image: &Image, frames: &[Frame]) -> String {
 #[must_use]
 pub fn method<'a>(image: &'a Image, frames: &[Frame]) -> &'a str {
     let display = frames.first().and_then(|f| image.funcs.get(f.func as usize)).map_or("", |f| f.display.as_str());
-    display.rsplit('.').next().unwrap_or(display)
+    // The name of a test is any text.
+    if display.starts_with("test \"") { display } else { display.rsplit('.').next().unwrap_or(display) }
 }
 
 /// The line that trapped; 0 when no stack was recorded.
