@@ -50,12 +50,8 @@ fn usage_errors() {
 #[test]
 fn later_forms_say_so() {
     for args in [
-        &["build", "x", "-o", "y"][..],
-        &["test", "x", "--filter", "y"],
-        &["fmt", "--check", "x"],
-        &["new", "--lib", "x"],
+        &["fmt", "--check", "x"][..],
         &["db", "stat", "x"],
-        &["--update-deps", "x"],
     ] {
         assert_one_line(&woc(args), "not available yet");
     }

@@ -59,12 +59,16 @@ pub unsafe fn record(ctx: &mut Ctx, fp: u64, func: u32, line: u32) {
 #[must_use]
 pub fn lines(image: &Image, frames: &[Frame]) -> String {
     let mut out = String::new();
-    for (i, frame) in frames.iter().enumerate() {
-        if i > 0 {
+    for frame in frames {
+        let func = image.funcs.get(frame.func as usize);
+        if func.is_some_and(|f| f.display.is_empty()) {
+            continue; // made by the compiler
+        }
+        if !out.is_empty() {
             out.push('\n');
         }
         // Writing to a `String` cannot fail.
-        let _ = match image.funcs.get(frame.func as usize) {
+        let _ = match func {
             _ if frame.func == LEFT_OUT => write!(out, "  ... {} frames left out", frame.line),
             Some(f) => write!(out, "  at {} ({}:{})", f.display, f.file, frame.line),
             None => write!(out, "  at ? (?:{})", frame.line),
