@@ -68,7 +68,8 @@ test \"two\" { assert(env.get(\"WO_DATA\") == nil) }\n";
 
 #[test]
 fn flags_reach_the_tests() {
-    let tree = Tree::new(&[("t.wo", b"#if LOUD\ntest \"loud\" { assert(true) }\n#end\ntest \"other\" { assert(true) }\n")]);
+    let tree =
+        Tree::new(&[("t.wo", b"#if LOUD\ntest \"loud\" { assert(true) }\n#end\ntest \"other\" { assert(true) }\n")]);
     assert_eq!(tree.woc(&["test", "t.wo"]).stdout_text(), "ok   other\n1 passed, 0 failed\n");
     let out = tree.woc(&["-DLOUD", "test", "t.wo"]);
     assert_eq!(out.stdout_text(), "ok   loud\nok   other\n2 passed, 0 failed\n");

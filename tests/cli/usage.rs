@@ -49,10 +49,7 @@ fn usage_errors() {
 
 #[test]
 fn later_forms_say_so() {
-    for args in [
-        &["fmt", "--check", "x"][..],
-        &["db", "stat", "x"],
-    ] {
+    for args in [&["fmt", "--check", "x"][..], &["db", "stat", "x"]] {
         assert_one_line(&woc(args), "not available yet");
     }
 }

@@ -65,12 +65,7 @@ pub fn resolve(root: &Path, manifest: &Manifest, woc_version: &str) -> Result<Re
 ///
 /// # Errors
 /// `WO-E106` for each dependency that cannot be had.
-pub fn checkouts(
-    root: &Path,
-    manifest: &Manifest,
-    woc_version: &str,
-    policy: Policy,
-) -> Result<Pins, Vec<Diagnostic>> {
+pub fn checkouts(root: &Path, manifest: &Manifest, woc_version: &str, policy: Policy) -> Result<Pins, Vec<Diagnostic>> {
     let git = manifest.deps.iter().filter_map(|entry| match &entry.source {
         DepSource::Git { git, rev } => Some((entry, git.as_str(), rev.as_str())),
         DepSource::Path(_) => None,
@@ -148,8 +143,7 @@ fn checkout(
             }
         };
     }
-    let staged =
-        git::fetch(root, &entry.key, url, rev).map_err(|text| refuse(entry, &told(entry, &text), None))?;
+    let staged = git::fetch(root, &entry.key, url, rev).map_err(|text| refuse(entry, &told(entry, &text), None))?;
     if let Some(pinned) = pinned
         && staged.commit != *pinned
     {

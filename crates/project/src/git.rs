@@ -85,7 +85,8 @@ pub fn fetch(root: &Path, key: &str, url: &str, rev: &str) -> Result<Staged, Str
     remove(&staged.dir);
     let into = format!("{CHECKOUTS}/{name}");
     let git = Git { root, dir: into.clone() };
-    let _ = git.plain(&["clone", "--quiet", "--no-checkout", "--template=", "--", url, &into], &format!("clone {url}"))?;
+    let _ =
+        git.plain(&["clone", "--quiet", "--no-checkout", "--template=", "--", url, &into], &format!("clone {url}"))?;
     staged.commit = git.commit(url, rev)?;
     let _ = git.inside(&["checkout", "--quiet", "--detach", &staged.commit], &format!("checkout {rev}"))?;
     let note = staged.dir.join(".git").join(SOURCE);
@@ -225,7 +226,7 @@ impl Git<'_> {
 /// The line of `git`'s messages that says why.
 fn reason(messages: &str) -> String {
     let lines = || messages.lines().map(str::trim).filter(|l| !l.is_empty());
-    let line = lines().find(|l| l.starts_with("fatal: ") || l.starts_with("error: ")).or_else(|| lines().last());
+    let line = lines().find(|l| l.starts_with("fatal: ") || l.starts_with("error: ")).or_else(|| lines().next_back());
     let line = line.unwrap_or("it did not say why");
     let line = line.trim_start_matches("fatal: ").trim_start_matches("error: ");
     line.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).take(400).collect()

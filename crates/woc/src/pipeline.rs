@@ -82,6 +82,7 @@ pub fn run(hir: &Hir, project: &Project, optimize: bool, entry: Entry, args: Vec
     if let Entry::Test(number) = entry {
         program.main = program.tests.get(number).map(|(_, entry)| *entry);
     }
+    mir::keep_reachable(&mut program);
     let files = project.files.iter().map(|f| f.display.clone()).collect();
     let options = codegen::Options { optimize, verify: cfg!(debug_assertions), files, args };
     let image = codegen::compile(&program, &options)?;
