@@ -55,7 +55,6 @@ fn faults_of_the_manifest() {
 fn faults_of_dependencies() {
     let with = |dep: &str| format!("name = \"p\"\n[deps]\n{dep}\n");
     for (dep, part) in [
-        ("d = { git = \"https://example.invalid/d\", rev = \"v1\" }", "not supported yet"),
         ("d = { git = \"https://example.invalid/d\" }", "rev"),
         ("d = { path = \"../missing\" }", "missing"),
         ("d = { path = \"sub\" }", "wo.toml"),

@@ -54,6 +54,7 @@ pub struct Program {
     pub main: Option<FuncId>,
     /// Actor classes: `(class index, function of (self, msg) with the reply's words as results)`.
     pub receives: Vec<(u32, FuncId)>,
+    /// Names of test blocks, and for each a function that may stand in for `main`: it runs the test and yields 0.
     pub tests: Vec<(String, FuncId)>,
 }
 
