@@ -28,6 +28,8 @@ pub struct Program {
     pub well_known: WellKnown,
     /// Further names of records: records of equal shape are one class, which has the name of the first.
     pub aliases: Vec<(Name, ClassId)>,
+    /// Which classes are traced, and why.
+    pub ownership: crate::ownership::Facts,
 }
 
 #[derive(Clone, Copy, Debug)]
