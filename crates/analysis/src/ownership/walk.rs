@@ -143,14 +143,14 @@ impl<'p> Walk<'p> {
                 let val = self.value(value);
                 self.bind(*local, &val);
             }
-            StmtKind::Assign(place, value) => self.assign(place, value),
+            StmtKind::Assign(place, value) => self.assign(place, value, stmt.span),
             StmtKind::OpAssign(place, _, value) => {
                 let target = self.target(place);
                 if let hir::Place::Local(local) = place {
                     self.use_local(*local, stmt.span);
                 }
                 let _ = self.value(value);
-                self.changed(place, target.as_ref(), stmt.span);
+                self.changed(place, target, stmt.span);
             }
             StmtKind::Expr(value) => {
                 let _ = self.value(value);
@@ -359,7 +359,7 @@ impl<'p> Walk<'p> {
         self.declare_borrow(local, var);
     }
 
-    fn assign(&mut self, place: &'p hir::Place, value: &'p Expr) {
+    fn assign(&mut self, place: &'p hir::Place, value: &'p Expr, span: Span) {
         let target = self.target(place);
         let val = self.value(value);
         let dest = match place {
@@ -368,22 +368,27 @@ impl<'p> Walk<'p> {
             hir::Place::Element(..) | hir::Place::Entry(..) => Dest::Container,
         };
         self.consume(&val, &dest);
-        let span = target.as_ref().map_or(value.span, |t| t.span);
-        self.changed(place, target.as_ref(), span);
+        self.changed(place, target, span);
     }
 
     /// The place an assignment writes; `None` if it lies in a temporary.
     fn target(&mut self, place: &'p hir::Place) -> Option<Source> {
         let val = match place {
             hir::Place::Local(_) => return None,
-            hir::Place::Field(object, _, field) => {
+            hir::Place::Field(object, class, field) => {
                 let base = self.value(object);
-                self.project(base, Proj::Field(*field), Types::INT, object.span)
+                let class = self.program.classes.get(class.0 as usize);
+                let ty = class.and_then(|c| c.fields.get(*field as usize)).map_or(Types::ERROR, |f| f.ty);
+                self.project(base, Proj::Field(*field), ty, object.span)
             }
             hir::Place::Element(base, index) | hir::Place::Entry(base, index) => {
                 let val = self.value(base);
                 let _ = self.value(index);
-                self.project(val, Proj::Index(super::value::literal(index)), Types::INT, base.span)
+                let ty = match self.program.types.kind(base.ty) {
+                    TyKind::Multi(element) | TyKind::Map(_, element) => element,
+                    _ => Types::ERROR,
+                };
+                self.project(val, Proj::Index(super::value::literal(index)), ty, base.span)
             }
         };
         match val {
@@ -393,7 +398,7 @@ impl<'p> Walk<'p> {
     }
 
     /// After the value was computed: the store.
-    fn changed(&mut self, place: &hir::Place, target: Option<&Source>, span: Span) {
+    fn changed(&mut self, place: &hir::Place, target: Option<Source>, span: Span) {
         match (place, target) {
             (hir::Place::Local(local), _) => {
                 let source = Source {
@@ -409,7 +414,7 @@ impl<'p> Walk<'p> {
             (_, Some(target)) => {
                 self.use_local(target.place.root, target.span);
                 self.writes |= target.place.root == LocalId(0) && self.has_self();
-                self.disturb(Access::Assign, target);
+                self.disturb(Access::Assign, &Source { span, ..target });
             }
             (_, None) => {}
         }
@@ -427,6 +432,9 @@ impl<'p> Walk<'p> {
 
     /// A place is assigned, exclusively borrowed or moved: what borrows of it are alive?
     pub fn disturb(&mut self, access: Access, source: &Source) {
+        if matches!(self.kind(source.ty), Kind::Traced(_)) {
+            return;
+        }
         let through = source.place.root;
         for place in source.resolved() {
             for at in 0..self.cursors.len() {
