@@ -138,8 +138,6 @@ struct Cx<'e, 'a> {
     demoted: FxHashMap<usize, Vec<LocalId>>,
     /// Repeated walks of loops at depth in this body.
     deep_walks: u32,
-    /// Classes that structure makes traced; computed at the first `spawn`.
-    traced: Option<Vec<bool>>,
     /// Spelling suggestions looked for so far.
     suggestions: Cell<u32>,
 }
@@ -170,7 +168,6 @@ impl<'e, 'a> Cx<'e, 'a> {
             nil_log: Vec::new(),
             demoted: FxHashMap::default(),
             deep_walks: 0,
-            traced: None,
             suggestions: Cell::new(0),
         }
     }
