@@ -22,3 +22,8 @@ fn gate(script: &str) {
 fn hello() {
     gate("hello-accept.sh");
 }
+
+#[test]
+fn porch() {
+    gate("porch-accept.sh");
+}
