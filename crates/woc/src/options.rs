@@ -15,7 +15,7 @@ const USAGE_TEXT: &str = "\
 usage: woc PATH                      check a program, a library or a single file
        woc check PATH                report every diagnostic, write nothing
        woc run PATH [-- ARG...]      compile in memory and run
-       woc dump STAGE PATH           STAGE: tokens, ast, hir, gc, plan, mir, clif, asm
+       woc dump STAGE PATH           STAGE: tokens, ast, hir, gc, mir, clif, asm
        woc version
 options: -D NAME (defines a build flag, repeatable), --format human|short|json
 ";
