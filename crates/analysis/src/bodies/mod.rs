@@ -208,7 +208,7 @@ impl<'e, 'a> Cx<'e, 'a> {
             if Some(self.func) == self.main && self.main_is_void {
                 let zero = Expr { kind: ExprKind::Int(0), ty: Types::INT, span: hir.end };
                 hir.stmts.push(hir::Stmt { kind: hir::StmtKind::Return(Some(zero)), span: hir.end });
-            } else if !self.may_fall_off(self.ret) {
+            } else if !self.may_fall_off(self.ret) && !block.is_broken {
                 let ret = self.show(self.ret);
                 self.report(
                     Diagnostic::error(
