@@ -7,7 +7,7 @@ cd "$(dirname "$0")/.."
 triple=$(rustc -vV | sed -n 's/^host: //p')
 export RUSTC_BOOTSTRAP=1 RUSTFLAGS="-Zsanitizer=address" CARGO_TARGET_DIR="${ASAN_TARGET:-$PWD/target/asan}"
 # Stacks of fibers are the scheduler's own memory: fake stacks would outlive them.
-export ASAN_OPTIONS="detect_stack_use_after_return=0:detect_leaks=${ASAN_LEAKS:-0}:${ASAN_EXTRA:-}"
+export ASAN_OPTIONS="detect_stack_use_after_return=0:detect_leaks=${ASAN_LEAKS:-0}:allocator_may_return_null=1:${ASAN_EXTRA:-}"
 cargo test --target "$triple" --features sched/sanitizer -p abi -p codec -p values -p sched -p builtins --tests
 [ "${1:-}" = corpus ] || exit 0
 cargo build --target "$triple" --features sched/sanitizer -p woc

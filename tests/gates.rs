@@ -27,3 +27,8 @@ fn hello() {
 fn porch() {
     gate("porch-accept.sh");
 }
+
+#[test]
+fn runtime() {
+    gate("runtime-accept.sh");
+}

@@ -351,6 +351,29 @@ pub unsafe fn raw_realloc(ctx: &mut Ctx, place: *mut u8, old: usize, new: usize)
     std::ptr::null_mut()
 }
 
+/// Bytes of the process's bound held outside every shard's account, by a helper thread for instance; given back when
+/// dropped.
+#[derive(Debug, Default)]
+pub struct Claim(i64);
+
+impl Claim {
+    /// Takes `bytes` more; false beyond the bound.
+    #[must_use]
+    pub fn grow(&mut self, bytes: usize) -> bool {
+        let Ok(bytes) = i64::try_from(bytes) else { return false };
+        let take = |left: i64| (left >= bytes).then(|| left - bytes);
+        let taken = AVAILABLE.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_ok();
+        self.0 += if taken { bytes } else { 0 };
+        taken
+    }
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        let _ = AVAILABLE.fetch_add(self.0, Ordering::Relaxed);
+    }
+}
+
 /// An object of `bytes`, header set with count 1 and the rest not initialised; null and trap 4 when memory is short.
 /// `traced`: it can be on a cycle.
 #[inline]
