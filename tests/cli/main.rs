@@ -2,6 +2,7 @@
 //! and 14).
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
 
+mod fmt;
 mod formats;
 mod json;
 mod manifests;

@@ -32,6 +32,9 @@ fn usage_errors() {
         &["check"],
         &["check", "a", "b"],
         &["run"],
+        &["fmt"],
+        &["fmt", "--check"],
+        &["fmt", "--bogus", "x"],
         &["dump", "nope", "x"],
         &["dump", "ast"],
         &["check", "--format", "xml", "x"],
@@ -52,7 +55,6 @@ fn later_forms_say_so() {
     for args in [
         &["build", "x", "-o", "y"][..],
         &["test", "x", "--filter", "y"],
-        &["fmt", "--check", "x"],
         &["new", "--lib", "x"],
         &["db", "stat", "x"],
         &["--update-deps", "x"],

@@ -10,7 +10,7 @@ use project::{Project, ProjectFile};
 
 use crate::options::{Action, Invocation, Stage, USAGE, help_text, usage_error};
 use crate::pipeline::{self, Tests};
-use crate::{crash, output};
+use crate::{crash, fmt, output};
 
 const OK: i32 = 0;
 const ERRORS: i32 = 1;
@@ -34,6 +34,7 @@ pub fn execute(invocation: &Invocation) -> i32 {
         Action::Check(path) => check(invocation, path),
         Action::Run { path, args } => run(invocation, path, args),
         Action::Dump { stage, path } => dump(invocation, *stage, path),
+        Action::Fmt { paths, check } => fmt::run(invocation, paths, *check),
     }
 }
 

@@ -5,6 +5,7 @@
 
 mod command;
 mod crash;
+mod fmt;
 mod options;
 mod output;
 mod pipeline;

@@ -15,6 +15,7 @@ const USAGE_TEXT: &str = "\
 usage: woc PATH                      check a program, a library or a single file
        woc check PATH                report every diagnostic, write nothing
        woc run PATH [-- ARG...]      compile in memory and run
+       woc fmt [--check] PATH...     rewrite files in canonical form, or list those that would change
        woc dump STAGE PATH           STAGE: tokens, ast, hir, gc, plan, mir, clif, asm
        woc version
 options: -D NAME (defines a build flag, repeatable), --format human|short|json
@@ -40,6 +41,11 @@ pub enum Action {
     Dump {
         stage: Stage,
         path: PathBuf,
+    },
+    Fmt {
+        paths: Vec<PathBuf>,
+        /// List what would change instead of changing it.
+        check: bool,
     },
     Version,
     Help,
@@ -108,7 +114,12 @@ enum Command {
     Version,
     Build(Later),
     Test(Later),
-    Fmt(Later),
+    Fmt {
+        #[arg(long)]
+        check: bool,
+        #[arg(required = true, value_name = "PATH")]
+        paths: Vec<PathBuf>,
+    },
     New(Later),
     Db(Later),
     #[command(hide = true)]
@@ -142,7 +153,7 @@ pub fn parse(args: Vec<OsString>) -> Result<Invocation, i32> {
         (Some(Command::Version), _) => Action::Version,
         (Some(Command::Build(_)), _) => Action::Unavailable("build"),
         (Some(Command::Test(_)), _) => Action::Unavailable("test"),
-        (Some(Command::Fmt(_)), _) => Action::Unavailable("fmt"),
+        (Some(Command::Fmt { check, paths }), _) => Action::Fmt { paths, check },
         (Some(Command::New(_)), _) => Action::Unavailable("new"),
         (Some(Command::Db(_)), _) => Action::Unavailable("db"),
         (Some(Command::UpdateDeps(_)), _) => Action::Unavailable("--update-deps"),

@@ -262,7 +262,9 @@ impl<'s> Printer<'s> {
     fn comment(&mut self, at: usize, item: &Item) {
         if self.at_line_start() {
             let rest = self.items.get(at..).unwrap_or_default();
+            // Before a `case` it belongs to that arm, unless it is all that the arm before holds.
             let next = rest.iter().find_map(|i| match i.what {
+                What::Token(K::Case | K::Default) if self.state.last[0] == K::Colon => Some(K::Colon),
                 What::Token(kind) => Some(kind),
                 _ => None,
             });
@@ -415,10 +417,9 @@ impl<'s> Printer<'s> {
         } else {
             Kind::Value
         };
-        if top.is_head() {
-            let _ = self.pop();
-        }
-        self.push(kind, self.indent);
+        // The content stands one level deeper than the line with the keyword, wherever the brace is.
+        let base = if top.is_head() { self.pop().base } else { self.indent };
+        self.push(kind, base);
     }
 
     /// `from IDENT in`.
