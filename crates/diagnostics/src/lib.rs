@@ -1,5 +1,9 @@
 //! Diagnostics as values: a code, a title, labelled spans, notes and a help. Stages collect them; `woc` renders them
 //! once, at the end (`render`).
+#![cfg_attr(
+    not(test),
+    deny(clippy::disallowed_methods, clippy::disallowed_types, clippy::print_stderr, clippy::print_stdout)
+)]
 
 mod excerpt;
 pub mod render;

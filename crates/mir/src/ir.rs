@@ -77,6 +77,9 @@ pub struct Func {
     pub results: Vec<Rep>,
     pub locals: Vec<LocalDecl>,
     pub blocks: Vec<Block>,
+    /// Where a trap at the entry (stack check, reduction) goes: releases the parameters that the callee owns. Reads
+    /// parameters only. `None`: straight out of the function.
+    pub entry_unwind: Option<BlockId>,
     /// On a cycle of the call graph: the entry costs a reduction, so that recursion without loops is preempted.
     pub recursive: bool,
 }

@@ -2,6 +2,10 @@
 //!
 //! Positions: the HIR knows byte offsets only, so `lower` leaves the offset of an operation's source in `Inst::line` and
 //! `Func::line`; `resolve_lines` turns them into lines.
+#![cfg_attr(
+    not(test),
+    deny(clippy::disallowed_methods, clippy::disallowed_types, clippy::print_stderr, clippy::print_stdout)
+)]
 
 mod builder;
 mod dump;

@@ -68,6 +68,11 @@ pub fn has_main(hir: &Hir) -> bool {
     hir.main.is_some()
 }
 
+/// Why a program without errors cannot be run all the same.
+pub fn refusal(hir: &Hir) -> Option<Diagnostic> {
+    analysis::refuse_store(hir)
+}
+
 /// What the first fiber runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Entry {
