@@ -153,7 +153,7 @@ fn main() -> Text { return \"no entry\" }\n";
         ("use kit/internal/x\nfn main() { x.double(1) }\n", "p/a.wo:1:1: error WO-E108: "),
         (
             "use kit\nfn helper() { print(kit.greet()) }\nfn main() -> Text { return \"\" }\n",
-            "p/a.wo:3:1: error WO-E405: ",
+            "p/a.wo:3:4: error WO-E405: ",
         ),
     ] {
         tree.write("p/a.wo", source.as_bytes());
