@@ -296,3 +296,27 @@ fn update_deps_needs_a_manifest() {
     assert_status(&out, 0);
     assert!(out.stdout.is_empty() && !tree.path("e/wo.lock").exists());
 }
+
+/// A `woc` that is killed while `git` writes leaves nothing that a later one trusts.
+#[test]
+fn a_clone_that_is_killed_is_made_again() {
+    let (tree, sha) = chain();
+    // `woc` passes the directory last.
+    let fake =
+        b"#!/bin/sh\nfor last; do :; done\nmkdir -p \"$last/.git\"\necho broken >\"$last/lib.wo\"\nexec sleep 3\n";
+    tree.write("bin/git", fake);
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(tree.path("bin/git"), mode).expect("executable");
+    let mut command = corpus::command(&tree.path("")).expect("woc");
+    let path = format!("{}:/usr/bin:/bin", tree.path("bin").display());
+    let mut woc = command.args(["check", "p"]).env("PATH", path).spawn().expect("started");
+    let started = std::time::Instant::now();
+    while left_over(&tree).is_empty() && started.elapsed() < std::time::Duration::from_secs(20) {
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    woc.kill().expect("killed");
+    let _ = woc.wait().expect("ended");
+    assert_eq!(left_over(&tree).len(), 1, "half a clone, under another name");
+    assert_prints(&tree, "one\n");
+    assert!(left_over(&tree).is_empty() && lock(&tree).contains(&sha));
+}

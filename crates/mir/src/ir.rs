@@ -13,7 +13,7 @@ use abi::symbols::Rep as AbiRep;
 pub struct Local(pub u32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct BlockId(pub u32);
-/// Index into `Program::funcs`.
+/// Index into `Program::funcs`. `reach` renumbers: it must know every place that holds one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FuncId(pub u32);
 /// Index into `Program::texts`.

@@ -98,7 +98,8 @@ pub fn checkouts(root: &Path, manifest: &Manifest, woc_version: &str, policy: Po
     }
     let changed = !fetched.is_empty();
     for (entry, staged) in fetched {
-        git::place(staged, root, &entry.key).map_err(|text| vec![*refuse(entry, &told(entry, &text), None)])?;
+        git::place(staged, root, &entry.key, policy == Policy::Update)
+            .map_err(|text| vec![*refuse(entry, &told(entry, &text), None)])?;
     }
     if changed && (policy == Policy::Update || pins != locked) {
         lock::write(root, &pins).map_err(|text| vec![*refuse(first, &told(first, &text), None)])?;

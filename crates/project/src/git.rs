@@ -94,17 +94,22 @@ pub fn fetch(root: &Path, key: &str, url: &str, rev: &str) -> Result<Staged, Str
     Ok(staged)
 }
 
-/// Puts a checkout in its place, instead of what is there.
-pub fn place(staged: Staged, root: &Path, key: &str) -> Result<(), String> {
+/// Puts a checkout in its place, instead of what is there. A checkout of the same commit stays unless `renew` is set:
+/// another woc may have been faster, and may be reading it.
+pub fn place(staged: Staged, root: &Path, key: &str, renew: bool) -> Result<(), String> {
     let checkouts = root.join(CHECKOUTS);
     let (target, aside) = (checkouts.join(key), checkouts.join(format!(".old-{key}-{}", std::process::id())));
+    let same = || head(&target).as_deref() == Some(&staged.commit);
+    let note = |dir: &Path| short_file(&dir.join(".git").join(SOURCE));
+    if !renew && same() && note(&target) == note(&staged.dir) {
+        return Ok(());
+    }
     remove(&aside);
     let _ = fs::rename(&target, &aside);
     let placed = fs::rename(&staged.dir, &target);
     remove(&aside);
     match placed {
-        // Another woc was faster with the same commit.
-        Err(_) if head(&target).as_deref() == Some(&staged.commit) => Ok(()),
+        Err(_) if same() => Ok(()),
         Err(e) => Err(format!("{}: {}", target.display(), system_text(&e))),
         Ok(()) => Ok(()),
     }
