@@ -545,11 +545,16 @@ pub fn turn(f: *mut fiber::Fiber) -> bool {
     shim::release(&mut f.ctx, msg);
     if code == trap::UNWIND {
         let _ = s.wake(caller, Outcome::Closed);
-    } else if let (image, Some(waiting)) = (s.image, s.waiting(caller)) {
-        waiting.reply = f.out;
-        waiting.reply_pair =
-            image.shapes.classes.get(actor.class as usize).is_some_and(|c| c.reply == Some(Reply::Pair));
-        let _ = s.wake(caller, Outcome::Ready);
+    } else {
+        let reply = s.image.shapes.classes.get(actor.class as usize).and_then(|c| c.reply);
+        if let Some(waiting) = s.waiting(caller) {
+            waiting.reply = f.out;
+            waiting.reply_pair = reply == Some(Reply::Pair);
+            let _ = s.wake(caller, Outcome::Ready);
+        } else if reply == Some(Reply::Actor) {
+            // Nobody waits, or not any more: the address that `receive` gave is given up.
+            release_in(s, std::ptr::with_exposed_provenance_mut(f.out[0] as usize));
+        }
     }
     if s.ending {
         return false;
