@@ -30,6 +30,8 @@ pub struct Program {
     pub needs_store: Option<(Span, String)>,
     /// Further names of records: records of equal shape are one class, which has the name of the first.
     pub aliases: Vec<(Name, ClassId)>,
+    /// Which classes are traced, and why.
+    pub ownership: crate::ownership::Facts,
 }
 
 #[derive(Clone, Copy, Debug)]

@@ -58,7 +58,6 @@ impl<'a> Cx<'_, 'a> {
         if let Some(class) = self.env.program.classes.get_mut(id.0 as usize) {
             class.receive = Some(receive);
         }
-        self.check_untraced(id, message, class.span);
         let ty = self.intern(TyKind::Actor(message));
         Expr { kind: ExprKind::Spawn { class: id, fields: fields.given, defaults: fields.defaults }, ty, span }
     }

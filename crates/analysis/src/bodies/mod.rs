@@ -138,8 +138,6 @@ struct Cx<'e, 'a> {
     demoted: FxHashMap<usize, Vec<LocalId>>,
     /// Repeated walks of loops at depth in this body.
     deep_walks: u32,
-    /// Classes that structure makes traced; computed at the first `spawn`.
-    traced: Option<Vec<bool>>,
     /// Spelling suggestions looked for so far.
     suggestions: Cell<u32>,
 }
@@ -170,7 +168,6 @@ impl<'e, 'a> Cx<'e, 'a> {
             nil_log: Vec::new(),
             demoted: FxHashMap::default(),
             deep_walks: 0,
-            traced: None,
             suggestions: Cell::new(0),
         }
     }
@@ -211,7 +208,7 @@ impl<'e, 'a> Cx<'e, 'a> {
             if Some(self.func) == self.main && self.main_is_void {
                 let zero = Expr { kind: ExprKind::Int(0), ty: Types::INT, span: hir.end };
                 hir.stmts.push(hir::Stmt { kind: hir::StmtKind::Return(Some(zero)), span: hir.end });
-            } else if !self.may_fall_off(self.ret) {
+            } else if !self.may_fall_off(self.ret) && !block.is_broken {
                 let ret = self.show(self.ret);
                 self.report(
                     Diagnostic::error(
