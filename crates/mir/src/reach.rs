@@ -104,6 +104,7 @@ mod tests {
             locals: vec![],
             blocks: vec![block],
             recursive: false,
+            entry_unwind: None,
         }
     }
 
