@@ -4,6 +4,7 @@
 
 mod build;
 mod documents;
+mod fmt;
 mod formats;
 mod git;
 mod json;

@@ -103,6 +103,7 @@ mod tests {
             results: Vec::<Rep>::new(),
             locals: vec![],
             blocks: vec![block],
+            entry_unwind: None,
             recursive: false,
             entry_unwind: None,
         }

@@ -94,6 +94,31 @@ pub fn load(path: &Path, woc_version: &str) -> Result<Project, Error> {
     finish(path, manifest.name, manifest.kind, files, resolved.deps)
 }
 
+/// The source files `path` stands for, as `load` finds them but without its manifest: the file itself, or all `.wo`
+/// files of the directory, dependencies inside it included.
+///
+/// # Errors
+/// `Error::Unreadable` for a path that cannot be read and a directory without sources.
+pub fn source_paths(path: &Path) -> Result<Vec<PathBuf>, Error> {
+    let meta = std::fs::metadata(path).map_err(|e| unreadable(path, &e))?;
+    if !meta.is_dir() {
+        return Ok(vec![path.to_path_buf()]);
+    }
+    let found = discover::paths(path, &[])?;
+    if found.is_empty() {
+        return Err(Error::Unreadable(format!("{}: no .wo file in this directory", path.display())));
+    }
+    Ok(found.into_iter().map(|relative| path.join(relative)).collect())
+}
+
+/// The bytes of one source file.
+///
+/// # Errors
+/// `Error::Unreadable` for a path that cannot be read and a file that is too large.
+pub fn read_source(path: &Path) -> Result<Vec<u8>, Error> {
+    discover::read(path)
+}
+
 fn finish(path: &Path, name: String, kind: Kind, files: Vec<ProjectFile>, deps: Vec<Dep>) -> Result<Project, Error> {
     if !files.iter().any(|f| f.package.is_none()) {
         return Err(Error::Unreadable(format!("{}: no .wo file in this directory", path.display())));

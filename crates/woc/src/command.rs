@@ -11,7 +11,7 @@ use project::{Project, ProjectFile};
 use crate::bundle::Bundle;
 use crate::options::{Action, Invocation, Stage, USAGE, help_text, usage_error};
 use crate::pipeline::{self, Entry, Tests};
-use crate::{crash, executable, output, scaffold, testing};
+use crate::{crash, executable, fmt, output, scaffold, testing};
 
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
@@ -42,6 +42,7 @@ pub fn execute(invocation: &Invocation) -> i32 {
         Action::UpdateDeps(dir) => update_deps(invocation, dir),
         Action::Run { path, args } => run(invocation, path, args),
         Action::Dump { stage, path } => dump(invocation, *stage, path),
+        Action::Fmt { paths, check } => fmt::run(invocation, paths, *check),
     }
 }
 

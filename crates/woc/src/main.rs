@@ -8,6 +8,7 @@ mod bundle;
 mod command;
 mod crash;
 mod executable;
+mod fmt;
 mod options;
 mod output;
 mod pipeline;

@@ -19,6 +19,7 @@ usage: woc PATH                      build a program, check a library, a directo
        woc test [PATH] [--filter TEXT]
                                      run each test block, or those with TEXT in their names
        woc new [--lib] NAME          make a directory with a program or library to start from
+       woc fmt [--check] PATH...     rewrite files in canonical form, or list those that would change
        woc dump STAGE PATH           STAGE: tokens, ast, hir, gc, mir, clif, asm
        woc --update-deps DIR         fetch the git dependencies again and rewrite wo.lock
        woc version
@@ -63,6 +64,11 @@ pub enum Action {
     Dump {
         stage: Stage,
         path: PathBuf,
+    },
+    Fmt {
+        paths: Vec<PathBuf>,
+        /// List what would change instead of changing it.
+        check: bool,
     },
     Version,
     Help,
@@ -142,7 +148,12 @@ enum Command {
         #[arg(long, hide = true)]
         only: Option<usize>,
     },
-    Fmt(Later),
+    Fmt {
+        #[arg(long)]
+        check: bool,
+        #[arg(required = true, value_name = "PATH")]
+        paths: Vec<PathBuf>,
+    },
     New {
         #[arg(long)]
         lib: bool,
@@ -183,7 +194,7 @@ pub fn parse(args: Vec<OsString>) -> Result<Invocation, i32> {
         (Some(Command::Version), _) => Action::Version,
         (Some(Command::Build { path, output }), _) => Action::Build { path, output },
         (Some(Command::Test { path, filter, only }), _) => Action::Test { path, filter, only },
-        (Some(Command::Fmt(_)), _) => Action::Unavailable("fmt"),
+        (Some(Command::Fmt { check, paths }), _) => Action::Fmt { paths, check },
         (Some(Command::New { lib, name }), _) => Action::New { name, library: lib },
         (Some(Command::Db(_)), _) => Action::Unavailable("db"),
         (Some(Command::UpdateDeps { dir }), _) => Action::UpdateDeps(dir),

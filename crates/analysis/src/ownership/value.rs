@@ -178,9 +178,7 @@ impl<'p> Walk<'p> {
                 source.span = span;
                 Val::Place(source)
             }
-            Val::Any(vals) => {
-                Val::join(vals.into_iter().map(|v| self.project(v, proj.clone(), ty, span)).collect())
-            }
+            Val::Any(vals) => Val::join(vals.into_iter().map(|v| self.project(v, proj.clone(), ty, span)).collect()),
         }
     }
 

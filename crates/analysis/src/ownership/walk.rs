@@ -272,11 +272,7 @@ impl<'p> Walk<'p> {
                 }));
             }
         }
-        let cursor = Var {
-            borrowed: Some(iter.span),
-            loans: (!loans.is_empty()).then(|| loans.into()),
-            ..Var::live()
-        };
+        let cursor = Var { borrowed: Some(iter.span), loans: (!loans.is_empty()).then(|| loans.into()), ..Var::live() };
         self.looped(body, |walk, mark| {
             let exit = walk.state.snapshot(mark);
             for key in keys {
@@ -510,10 +506,7 @@ impl<'p> Walk<'p> {
         if !loans.is_empty() {
             var.loans = Some(loans.into());
         }
-        let is_union = matches!(
-            self.program.types.kind(self.program.types.strip(switch.subject.ty)),
-            TyKind::Union(_)
-        );
+        let is_union = matches!(self.program.types.kind(self.program.types.strip(switch.subject.ty)), TyKind::Union(_));
         self.declare_borrow(switch.subject_local, var);
         let mut ends = Vec::with_capacity(switch.arms.len());
         let mut values = Vec::new();

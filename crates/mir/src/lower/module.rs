@@ -77,7 +77,8 @@ fn param(cx: &Cx<'_>, ty: hir::Ty, mode: Mode) -> (Shape, bool) {
 fn dispatch_tables(cx: &Cx<'_>, out: &mut Program) {
     for iface in &cx.program.interfaces {
         for (slot, sig) in iface.sigs.iter().enumerate() {
-            let mut wanted = Signature { params: vec![(Shape::One(Rep::Obj), false)], result: shape(cx.program, sig.ret) };
+            let mut wanted =
+                Signature { params: vec![(Shape::One(Rep::Obj), false)], result: shape(cx.program, sig.ret) };
             wanted.params.extend(sig.params.iter().map(|(mode, ty)| param(cx, *ty, *mode)));
             let mut rows = Vec::new();
             for (class, methods) in &iface.impls {

@@ -43,14 +43,14 @@ pub(super) fn blank_between(left: Left, right: Right) -> bool {
         K::LParen | K::LBracket | K::Dot | K::At | K::Question => return false,
         K::Minus if left.prefix_minus => return matches!(right.first_byte, b'-' | b'=' | b'>'),
         K::Lt if left.angle => return false,
-        K::Slash if left.in_use => return false,
+        K::Slash if left.in_use => return !(right.first_byte.is_ascii_alphabetic() || right.first_byte == b'_'),
         _ => {}
     }
     match right.kind {
         K::Comma | K::Semi | K::Colon | K::RParen | K::RBracket | K::Dot => false,
         K::LParen => !(left.operand || left.kind == K::Pub),
         K::LBracket => !left.operand,
-        K::Slash => !left.in_use,
+        K::Slash => !(left.in_use && left.kind.is_name()),
         K::Lt | K::Gt | K::GeHead | K::ShrHead => !right.angle,
         _ => true,
     }
