@@ -28,6 +28,7 @@ pub fn check(program: &Program, skip: &[bool], diags: &mut Vec<Diagnostic>) -> F
         (0..program.funcs.len()).filter(|at| !skip.get(*at).copied().unwrap_or(false)).collect();
     let mut writes_self = vec![false; program.funcs.len()];
     let mut asked: FxHashMap<ClassId, Vec<usize>> = FxHashMap::default();
+    let mut last_use: Vec<Vec<u32>> = vec![Vec::new(); program.funcs.len()];
     let mut round = wanted.clone();
     while !round.is_empty() {
         let mut found = Vec::new();
@@ -35,9 +36,10 @@ pub fn check(program: &Program, skip: &[bool], diags: &mut Vec<Diagnostic>) -> F
             let Some(func) = program.funcs.get(at) else { continue };
             let mut walk = Walk::new(program, &facts, &writes_self, func, false);
             walk.run();
-            let Walk { demands, consulted, writes, .. } = walk;
-            if let Some(slot) = writes_self.get_mut(at) {
+            let Walk { demands, consulted, writes, last_use: uses, .. } = walk;
+            if let (Some(slot), Some(last)) = (writes_self.get_mut(at), last_use.get_mut(at)) {
                 *slot = writes;
+                *last = uses;
             }
             for class in consulted {
                 asked.entry(class).or_default().push(at);
@@ -56,6 +58,7 @@ pub fn check(program: &Program, skip: &[bool], diags: &mut Vec<Diagnostic>) -> F
     for at in wanted {
         let Some(func) = program.funcs.get(at) else { continue };
         let mut walk = Walk::new(program, &facts, &writes_self, func, true);
+        walk.last_use = last_use.get_mut(at).map(std::mem::take).unwrap_or_default();
         walk.run();
         crossings.extend(walk.crossings);
         diags.extend(walk.diags);
