@@ -14,7 +14,8 @@ mod walk;
 
 pub use classes::{Facts, Why};
 
-use crate::hir::{ClassId, Program};
+use crate::hir::{Arm, ArmTest, ClassId, ExprKind, Program};
+use classes::Kind;
 use diagnostics::Diagnostic;
 use rustc_hash::FxHashMap;
 use walk::Walk;
@@ -65,4 +66,14 @@ pub fn check(program: &Program, skip: &[bool], diags: &mut Vec<Diagnostic>) -> F
     }
     closed::check(program, &facts, &crossings, diags);
     facts
+}
+
+/// The payload that the value of an arm moves out of the union's object (7.3): the position of its binding.
+#[must_use]
+pub fn moved_payload(program: &Program, arm: &Arm) -> Option<usize> {
+    let ArmTest::Variants(_, _, bindings) = &arm.test else { return None };
+    let value = value::inner(arm.body.value.as_ref()?);
+    let ExprKind::Local(local) = value.kind else { return None };
+    let owned = matches!(classes::kind(program, &program.ownership, value.ty), Kind::Object(_) | Kind::Container);
+    if owned { bindings.iter().position(|b| *b == local) } else { None }
 }

@@ -314,7 +314,8 @@ fn use_of(mode: Mode) -> Use {
     }
 }
 
-fn inner(mut e: &Expr) -> &Expr {
+/// An expression without conversions around it.
+pub(super) fn inner(mut e: &Expr) -> &Expr {
     while let ExprKind::Wrap(next) | ExprKind::Unwrap(next, _) | ExprKind::Convert(next) = &e.kind {
         e = next;
     }
