@@ -5,6 +5,7 @@
 mod formats;
 mod json;
 mod manifests;
+mod ownership;
 mod sources;
 mod usage;
 

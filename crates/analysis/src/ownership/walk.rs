@@ -441,6 +441,10 @@ impl<'p> Walk<'p> {
     /// A whole local of an owned type leaves it.
     pub fn move_out(&mut self, source: &Source) {
         self.disturb(Access::Move, source);
+        self.mark_moved(source);
+    }
+
+    pub fn mark_moved(&mut self, source: &Source) {
         let local = source.place.root;
         let mut var = self.state.var(local);
         var.moved = Some(source.span);
