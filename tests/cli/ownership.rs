@@ -194,7 +194,8 @@ fn borrow_conflicts_name_both_places() {
 
 #[test]
 fn escapes_name_where_the_borrow_comes_from_and_goes() {
-    let (code, title, labels) = report("class Box { xs: multi Int }\nfn f(b: Box) -> multi Int { return b.xs }\nfn main() {}\n");
+    let (code, title, labels) =
+        report("class Box { xs: multi Int }\nfn f(b: Box) -> multi Int { return b.xs }\nfn main() {}\n");
     assert_eq!(code, "WO-E304");
     assert!(title.contains("`b.xs`") && title.contains("the result of `f`"), "{title}");
     has(&labels, 2, "`b` is borrowed here");
@@ -208,9 +209,8 @@ fn escapes_name_where_the_borrow_comes_from_and_goes() {
 #[test]
 fn traced_messages_say_why() {
     let actor = "class Sink { fn receive(msg: Batch) {} }\nfn main() { send(spawn Sink {}, Batch { items: [] }) }\n";
-    let (code, title, _) = report(&format!(
-        "class Node {{ next: ?Node = nil }}\nclass Batch {{ items: multi Node }}\n{actor}"
-    ));
+    let (code, title, _) =
+        report(&format!("class Node {{ next: ?Node = nil }}\nclass Batch {{ items: multi Node }}\n{actor}"));
     assert_eq!(code, "WO-E222");
     assert!(title.contains("message") && title.contains("`Batch.items`") && title.contains("`Node`"), "{title}");
     let (_, title, labels) = report(&format!(

@@ -2,6 +2,10 @@
 //!
 //! `decls` reads all declarations into an `Env`; `bodies` checks function bodies against it and fills the HIR;
 //! `ownership` checks moves and borrows in it.
+#![cfg_attr(
+    not(test),
+    deny(clippy::disallowed_methods, clippy::disallowed_types, clippy::print_stderr, clippy::print_stdout)
+)]
 
 pub mod bodies;
 pub mod decls;
@@ -65,6 +69,18 @@ fn check_with(input: &Input, bodies: impl FnOnce(&mut env::Env<'_>, &mut Vec<Dia
     diagnostics.sort_by_key(|d| (d.span.file, d.span.start));
     let failed = diagnostics.iter().any(Diagnostic::is_error);
     Output { program: (!failed).then_some(env.program), diagnostics }
+}
+
+/// Why a correct program cannot be run in this version: it needs the table store.
+#[must_use]
+pub fn refuse_store(program: &hir::Program) -> Option<Diagnostic> {
+    let (span, construct) = program.needs_store.as_ref()?;
+    Some(
+        Diagnostic::error(250, *span, format!("{construct}: tables are not available yet"))
+            .label("needs the table store")
+            .note("rows, `insert`, `delete` and queries are checked, but this version of `woc` cannot run them")
+            .help("keep the values in a `multi` or a `map` until a later version brings the store"),
+    )
 }
 
 /// Functions whose HIR is not all of their source: those with an error in them. Adapters have no source at all.

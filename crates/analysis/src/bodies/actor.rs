@@ -129,8 +129,8 @@ impl<'a> Cx<'_, 'a> {
         self.report(
             Diagnostic::error(226, span, format!("`{shown}` has no usable reply type for `{message}`: {list}"))
                 .label("what would the reply be?")
-                .note("every `receive` for one message type must give the same result: a scalar, a `ref` or an `actor`, or nullable of one")
-                .help("give them one result type, or use `send` and answer with a message"),
+                .note("every `receive` for one message type must give the same result: a scalar, a `ref` or an `actor`, or nullable of one; texts and objects stay with their actor")
+                .help("give them one such result, or put the address of an actor into the message and `send` the answer to it"),
         );
         None
     }

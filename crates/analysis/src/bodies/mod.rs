@@ -10,6 +10,7 @@ mod construct;
 mod expr;
 mod flow;
 mod ops;
+mod query;
 mod site;
 mod stmt;
 mod switch;
@@ -67,6 +68,8 @@ pub fn check_bodies(env: &mut Env<'_>, diags: &mut Vec<Diagnostic>) {
             }
         }
     }
+    cx.warn_volatile();
+    reports.push(std::mem::take(&mut cx.diags));
     env.builtins = builtins;
     diags.extend(reports.into_iter().flatten());
 }
@@ -110,6 +113,8 @@ struct Cx<'e, 'a> {
     diags: Vec<Diagnostic>,
     /// Functions called by the body, as met.
     calls: Vec<FuncId>,
+    /// Classes without `@table` that are inserted anywhere, with the first place.
+    inserted: FxHashMap<ClassId, Span>,
     file: FileId,
     func: FuncId,
     func_name: Name,
@@ -148,6 +153,7 @@ impl<'e, 'a> Cx<'e, 'a> {
             main_is_void,
             diags: Vec::new(),
             calls: Vec::new(),
+            inserted: FxHashMap::default(),
             file: FileId(0),
             func: FuncId(0),
             func_name: Name::default(),
@@ -206,7 +212,7 @@ impl<'e, 'a> Cx<'e, 'a> {
             if Some(self.func) == self.main && self.main_is_void {
                 let zero = Expr { kind: ExprKind::Int(0), ty: Types::INT, span: hir.end };
                 hir.stmts.push(hir::Stmt { kind: hir::StmtKind::Return(Some(zero)), span: hir.end });
-            } else if !self.may_fall_off(self.ret) {
+            } else if !self.may_fall_off(self.ret) && !block.is_broken {
                 let ret = self.show(self.ret);
                 self.report(
                     Diagnostic::error(
@@ -331,16 +337,6 @@ impl<'e, 'a> Cx<'e, 'a> {
             };
         }
         self.flow.trim(mark.1);
-    }
-
-    /// The refusal of everything that needs the store (tables.md), which this version does not have.
-    fn refuse_tables(&mut self, span: Span, construct: &str) -> Expr {
-        self.fail(
-            Diagnostic::error(250, span, format!("{construct}: tables are not available yet"))
-                .label("needs the table store")
-                .note("rows, `insert`, `delete` and queries need the store, which this version of `woc` does not have")
-                .help("keep the values in a `multi` or a `map` until a later version brings tables"),
-        )
     }
 }
 

@@ -56,8 +56,7 @@ fn state(program: &Program, facts: &Facts, class: ClassId) -> Option<Found> {
     if facts.why(class).is_some() {
         return Some((decl.name.to_string(), class));
     }
-    let fields: Vec<(Ty, String)> =
-        decl.fields.iter().map(|f| (f.ty, format!("{}.{}", decl.name, f.name))).collect();
+    let fields: Vec<(Ty, String)> = decl.fields.iter().map(|f| (f.ty, format!("{}.{}", decl.name, f.name))).collect();
     path(program, facts, &fields)
 }
 
@@ -113,7 +112,9 @@ fn report(program: &Program, facts: &Facts, span: Span, role: &str, ty: &str, fo
     match facts.why(*class) {
         Some(Why::Demand(at)) => report
             .related(*at, format!("a borrowed `{name}` escapes here, so its objects are shared"))
-            .note(format!("`{name}` is traced because a borrowed object of it is kept, returned or sent (alias escape)"))
+            .note(format!(
+                "`{name}` is traced because a borrowed object of it is kept, returned or sent (alias escape)"
+            ))
             .help(format!("build a fresh `{name}` there, or take it over with a `take` parameter, `pop` or `shift`")),
         _ => {
             let cycle = crate::gc::shortest_cycle(program, *class).join(" -> ");

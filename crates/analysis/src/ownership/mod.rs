@@ -25,8 +25,7 @@ use walk::Walk;
 pub fn check(program: &Program, skip: &[bool], diags: &mut Vec<Diagnostic>) -> Facts {
     let structure = crate::gc::traced_by_structure(program);
     let mut facts = Facts { traced: structure.into_iter().map(|cycle| cycle.then_some(Why::Cycle)).collect() };
-    let wanted: Vec<usize> =
-        (0..program.funcs.len()).filter(|at| !skip.get(*at).copied().unwrap_or(false)).collect();
+    let wanted: Vec<usize> = (0..program.funcs.len()).filter(|at| !skip.get(*at).copied().unwrap_or(false)).collect();
     let mut writes_self = vec![false; program.funcs.len()];
     let mut asked: FxHashMap<ClassId, Vec<usize>> = FxHashMap::default();
     let mut last_use: Vec<Vec<u32>> = vec![Vec::new(); program.funcs.len()];

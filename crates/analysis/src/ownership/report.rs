@@ -76,7 +76,10 @@ impl Walk<'_> {
             Diagnostic::error(301, used, format!("`{name}` is used after it was moved"))
                 .label("no value any more")
                 .related(moved, text)
-                .note(format!("a `{}` has one owner: moving it leaves the local empty", self.show(self.local_ty(local))))
+                .note(format!(
+                    "a `{}` has one owner: moving it leaves the local empty",
+                    self.show(self.local_ty(local))
+                ))
                 .help(help),
         );
     }
@@ -129,9 +132,12 @@ impl Walk<'_> {
             Access::Mut => (303, "passed as `mut`", "exclusive borrow here"),
             Access::Move => (302, "moved", "moved here"),
         };
-        let mut report =
-            Diagnostic::error(code, source.span, format!("`{place}` is {what} while the loop's `{name}` borrows from it"))
-                .label(label);
+        let mut report = Diagnostic::error(
+            code,
+            source.span,
+            format!("`{place}` is {what} while the loop's `{name}` borrows from it"),
+        )
+        .label(label);
         if let Some(borrowed) = self.state.get(cursor).and_then(|v| v.borrowed) {
             report = report.related(borrowed, format!("`{name}` borrows from this through the loop"));
         }

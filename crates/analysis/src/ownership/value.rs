@@ -94,6 +94,13 @@ impl<'p> Walk<'p> {
                 Val::Fresh
             }
             ExprKind::Wrap(inner) | ExprKind::Unwrap(inner, _) | ExprKind::Convert(inner) => self.value(inner),
+            // Values cross the border of the store by copy, both ways.
+            ExprKind::Store(op) => {
+                for operand in op.operands() {
+                    let _ = self.value(operand);
+                }
+                Val::Fresh
+            }
             ExprKind::Concat(parts) => {
                 for part in parts {
                     let _ = self.value(part);
@@ -171,9 +178,7 @@ impl<'p> Walk<'p> {
                 source.span = span;
                 Val::Place(source)
             }
-            Val::Any(vals) => {
-                Val::join(vals.into_iter().map(|v| self.project(v, proj.clone(), ty, span)).collect())
-            }
+            Val::Any(vals) => Val::join(vals.into_iter().map(|v| self.project(v, proj.clone(), ty, span)).collect()),
         }
     }
 

@@ -285,11 +285,7 @@ impl<'p> Walk<'p> {
                 }));
             }
         }
-        let cursor = Var {
-            borrowed: Some(iter.span),
-            loans: (!loans.is_empty()).then(|| loans.into()),
-            ..Var::live()
-        };
+        let cursor = Var { borrowed: Some(iter.span), loans: (!loans.is_empty()).then(|| loans.into()), ..Var::live() };
         self.looped(iter.span.start, body, |walk, mark| {
             let exit = walk.state.snapshot(mark);
             for key in keys {
@@ -384,6 +380,8 @@ impl<'p> Walk<'p> {
             hir::Place::Local(local) => Dest::Local(*local),
             hir::Place::Field(_, class, field) => Dest::Field(*class, *field),
             hir::Place::Element(..) | hir::Place::Entry(..) => Dest::Container,
+            // The store takes a copy.
+            hir::Place::Column(..) => return,
         };
         self.consume(&val, &dest);
         self.changed(place, target, span);
@@ -393,6 +391,10 @@ impl<'p> Walk<'p> {
     fn target(&mut self, place: &'p hir::Place) -> Option<Source> {
         let val = match place {
             hir::Place::Local(_) => return None,
+            hir::Place::Column(row, ..) => {
+                let _ = self.value(row);
+                return None;
+            }
             hir::Place::Field(object, class, field) => {
                 let base = self.value(object);
                 let class = self.program.classes.get(class.0 as usize);
@@ -544,10 +546,7 @@ impl<'p> Walk<'p> {
         if !loans.is_empty() {
             var.loans = Some(loans.into());
         }
-        let is_union = matches!(
-            self.program.types.kind(self.program.types.strip(switch.subject.ty)),
-            TyKind::Union(_)
-        );
+        let is_union = matches!(self.program.types.kind(self.program.types.strip(switch.subject.ty)), TyKind::Union(_));
         self.declare_borrow(switch.subject_local, var);
         let mut ends = Vec::with_capacity(switch.arms.len());
         let mut values = Vec::new();

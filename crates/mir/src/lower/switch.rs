@@ -6,8 +6,8 @@ use crate::builder::Live;
 use crate::ir::{BlockId, InstKind, Local, Rep, Term};
 use crate::shapes::Shape;
 use abi::{layout, trap};
-use analysis::ownership::moved_payload;
 use analysis::hir::{ArmTest, BlockExpr, ClassId, Expr, LocalId, Switch, Ty, UnionId};
+use analysis::ownership::moved_payload;
 use rustc_hash::FxHashSet;
 
 impl<'a> FnLower<'_, 'a> {
