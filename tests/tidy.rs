@@ -25,7 +25,20 @@ const LATER: &[&str] = &["WO-W206", "WO-W207"];
 /// Traps of section 13 that need no case: 2 is never raised, 4 cannot be forced portably.
 const UNFORCED_TRAPS: &[u32] = &[2, 4];
 /// Traps that come with a later part: tables.
-const LATER: &[&str] = &["WO-E102", "WO-E224", "WO-E250", "WO-E251", "WO-E252", "WO-W206", "WO-W207"];
+const LATER_TRAPS: &[u32] = &[5, 10, 11];
+
+const KINDS: [(&str, &str); 4] =
+    [("run", "fixture.out"), ("compile-fail", "fixture.code"), ("trap", "fixture.trap"), ("fmt", "fixture.fmt")];
+const OPTIONAL: &[&str] = &[
+    "fixture.args",
+    "fixture.env",
+    "fixture.exit",
+    "fixture.warn",
+    "fixture.flags",
+    "fixture.diag",
+    "fixture.out",
+    "wo.toml",
+];
 
 /// Packages outside the workspace.
 const OUTSIDE: &[&str] = &["fuzz", "bench/peers"];

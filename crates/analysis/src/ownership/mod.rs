@@ -9,6 +9,8 @@ mod closed;
 mod place;
 mod report;
 mod state;
+#[cfg(test)]
+mod tests;
 mod value;
 mod walk;
 
@@ -64,6 +66,7 @@ pub fn check(program: &Program, skip: &[bool], diags: &mut Vec<Diagnostic>) -> F
         diags.extend(walk.diags);
     }
     closed::check(program, &facts, &crossings, diags);
+    closed::check_columns(program, &facts, diags);
     facts
 }
 
