@@ -9,6 +9,7 @@ mod formats;
 mod git;
 mod json;
 mod manifests;
+mod ownership;
 mod sources;
 mod tests;
 mod usage;
