@@ -280,7 +280,7 @@ fn suspects_are_copied_into_messages() {
 #[test]
 fn random_graphs_follow_the_model() {
     for seed in 1..60u64 {
-        let mut r = Random(seed * 0x9e37_79b9_7f4a_7c15);
+        let mut r = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15));
         let mut w = World::new(shapes());
         // Per number: the node while the model says it is alive, its references from the test, its fields by number.
         let mut nodes: Vec<(*mut Obj, u32)> = Vec::new();
