@@ -1,6 +1,7 @@
 //! One MIR function to Cranelift IR: blocks, variables, calls, and the cold paths that traps take. The instructions are
 //! in `inst`, functions without MIR in `glue`.
 
+mod dominators;
 mod flow;
 mod glue;
 mod inst;
@@ -40,6 +41,8 @@ enum Slot {
     Var(Variable),
     /// The value of the only definition; `None` until that is lowered.
     Single(Option<Value>),
+    /// Memory in the frame, at this offset of `Lower::homes`.
+    Home(i32),
 }
 
 struct Lower<'u, 'p, 'b> {
@@ -60,6 +63,8 @@ struct Lower<'u, 'p, 'b> {
     /// Blocks that raise a trap (code, text) and go on to a site block.
     traps: FxHashMap<(u32, i64, i64, BlockId), Block>,
     refs: FxHashMap<FuncId, FuncRef>,
+    /// Memory of the locals that have a home.
+    homes: Option<StackSlot>,
     /// Parts of concatenations; the largest decides.
     parts: Option<StackSlot>,
 }
@@ -86,15 +91,38 @@ pub(crate) fn function(
     let params = b.block_params(entry).to_vec();
     let (ctx, params) = params.split_first().ok_or("signature without context")?;
     let flow = flow::analyse(func);
+    // SSA construction takes quadratic time where many variables live across many unwind blocks.
+    let homes = is_huge(func);
     let mut slots: Vec<Slot> = Vec::with_capacity(func.locals.len());
+    let mut size = 0;
     for (local, single) in func.locals.iter().zip(&flow.single) {
         // Variables not defined on some path read as zero there: Cranelift's frontend sees to that.
-        slots.push(if *single { Slot::Single(None) } else { Slot::Var(b.declare_var(ty(local.rep.abi()))) });
+        slots.push(if *single {
+            Slot::Single(None)
+        } else if homes {
+            size += 8;
+            Slot::Home(size - 8)
+        } else {
+            Slot::Var(b.declare_var(ty(local.rep.abi())))
+        });
+    }
+    let homes = u32::try_from(size).ok().filter(|size| *size > 0);
+    let homes = homes.map(|size| b.create_sized_stack_slot(StackSlotData::new(StackSlotKind::ExplicitSlot, size, 3)));
+    if let Some(homes) = homes {
+        // So do homes.
+        let zero = b.ins().iconst(types::I64, 0);
+        for at in (0..size).step_by(8) {
+            let _ = b.ins().stack_store(types::I64, zero, homes, at);
+        }
     }
     for (slot, value) in slots.iter_mut().zip(params) {
-        match slot {
-            Slot::Var(var) => b.def_var(*var, *value),
-            Slot::Single(only) => *only = Some(*value),
+        match (slot, homes) {
+            (Slot::Var(var), _) => b.def_var(*var, *value),
+            (Slot::Single(only), _) => *only = Some(*value),
+            (Slot::Home(at), Some(homes)) => {
+                let _ = b.ins().stack_store(types::I64, *value, homes, *at);
+            }
+            (Slot::Home(_), None) => return Err("local without memory".to_string()),
         }
     }
     let blocks: Vec<Block> = func.blocks.iter().map(|_| b.create_block()).collect();
@@ -118,6 +146,7 @@ pub(crate) fn function(
         sites: FxHashMap::default(),
         traps: FxHashMap::default(),
         refs: FxHashMap::default(),
+        homes,
         parts,
     };
     lower.entry()?;
@@ -126,6 +155,16 @@ pub(crate) fn function(
     lower.b.seal_all_blocks();
     lower.b.finalize(config);
     Ok(())
+}
+
+/// Whether the function is so large that it is compiled in the fastest way: algorithms that are worse than linear, in
+/// Cranelift's optimiser and its better register allocator, would take seconds.
+pub(crate) fn is_huge(func: &Func) -> bool {
+    const BLOCKS: usize = 2_000;
+    const INSTS: usize = 10_000;
+    let edges = |block: &mir::ir::Block| block.insts.iter().filter(|inst| inst.kind.unwind().is_some()).count();
+    func.blocks.iter().map(|block| 1 + edges(block)).sum::<usize>() > BLOCKS
+        || func.blocks.iter().map(|block| block.insts.len()).sum::<usize>() > INSTS
 }
 
 /// Parts of the largest concatenation.
@@ -265,6 +304,11 @@ impl Lower<'_, '_, '_> {
         match self.slots.get(local.0 as usize) {
             Some(Slot::Var(var)) => Ok(self.b.use_var(*var)),
             Some(Slot::Single(Some(value))) => Ok(*value),
+            Some(Slot::Home(at)) => {
+                let at = *at;
+                let (ty, homes) = (self.ty(local)?, self.homes.ok_or("local without memory")?);
+                Ok(self.b.ins().stack_load(types::I64, ty, homes, at))
+            }
             Some(Slot::Single(None)) => Err(format!("local {} used before its definition", local.0)),
             None => Err(format!("malformed MIR: no local {}", local.0)),
         }
@@ -292,6 +336,11 @@ impl Lower<'_, '_, '_> {
         match &mut self.slots[local.0 as usize] {
             Slot::Var(var) => self.b.def_var(*var, value),
             Slot::Single(only) => *only = Some(value),
+            Slot::Home(at) => {
+                let at = *at;
+                let homes = self.homes.ok_or("local without memory")?;
+                let _ = self.b.ins().stack_store(types::I64, value, homes, at);
+            }
         }
         Ok(())
     }
