@@ -17,7 +17,7 @@ pub(super) struct Flow {
 }
 
 /// Analyses `func`; edges to blocks and locals that do not exist are left for lowering to report.
-pub(super) fn analyse(func: &Func) -> Flow {
+pub(super) fn analyse(func: &Func, huge: bool) -> Flow {
     let order = reverse_postorder(func);
     // The entry, which lies before all blocks, leads to the first one and to `entry_unwind`.
     let mut place = vec![usize::MAX; func.blocks.len()];
@@ -32,7 +32,7 @@ pub(super) fn analyse(func: &Func) -> Flow {
             }
         }
     }
-    let single = single_definitions(func, &order);
+    let single = single_definitions(func, &order, huge);
     Flow { order, forward, single }
 }
 
@@ -82,7 +82,9 @@ fn edges(func: &Func, block: usize) -> Vec<usize> {
     out
 }
 
-fn single_definitions(func: &Func, order: &[usize]) -> Vec<bool> {
+/// `huge`: of the locals that are used beyond the next instruction that may trap, none counts, so that few values live
+/// across blocks.
+fn single_definitions(func: &Func, order: &[usize], huge: bool) -> Vec<bool> {
     let params = func.params as usize;
     // Nodes: the entry, then pieces of blocks. A piece ends where an instruction may trap: the edge of a trap leaves
     // before the instruction's destinations are assigned.
@@ -132,7 +134,7 @@ fn single_definitions(func: &Func, order: &[usize]) -> Vec<bool> {
     let mut check = |local: Local, node: u32, at: u32| {
         let Some(flag) = single.get_mut(local.0 as usize).filter(|flag| **flag) else { return };
         *flag = defined[local.0 as usize].is_some_and(|def| {
-            if def.node == node { def.at < at } else { dominators.dominates(def.node as usize, node as usize) }
+            if def.node == node { def.at < at } else { !huge && dominators.dominates(def.node as usize, node as usize) }
         });
     };
     let (mut node, mut at) = (0u32, 0u32);
@@ -180,6 +182,8 @@ fn defs(kind: &InstKind) -> &[Local] {
         | InstKind::Concat { dst, .. } => std::slice::from_ref(dst),
         InstKind::Call { dsts, .. } => dsts,
         InstKind::Store { .. }
+        | InstKind::Push { .. }
+        | InstKind::Init { .. }
         | InstKind::Retain { .. }
         | InstKind::Release { .. }
         | InstKind::TrapIfNull { .. }
@@ -210,6 +214,11 @@ fn uses(kind: &InstKind, mut see: impl FnMut(Local)) {
         | InstKind::Element { multi: lhs, index: rhs, .. } => {
             see(*lhs);
             see(*rhs);
+        }
+        InstKind::Push { multi, first, second, .. } | InstKind::Init { multi, first, second, .. } => {
+            see(*multi);
+            see(*first);
+            second.iter().for_each(|local| see(*local));
         }
         InstKind::Call { args, .. } => args.iter().for_each(|local| see(*local)),
         InstKind::Concat { into, parts, .. } => {

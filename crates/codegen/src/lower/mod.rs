@@ -56,7 +56,8 @@ struct Lower<'u, 'p, 'b> {
     blocks: Vec<Block>,
     /// Line of the instruction at hand.
     line: u32,
-    /// The block at hand is cold: small code counts more than fast code.
+    huge: bool,
+    /// The block at hand is cold, or the function huge: small code counts more than fast code.
     cold: bool,
     /// Blocks that record a pending trap's stack and unwind, shared by line and target.
     sites: FxHashMap<(u32, Unwind), Block>,
@@ -90,16 +91,16 @@ pub(crate) fn function(
     b.seal_block(entry);
     let params = b.block_params(entry).to_vec();
     let (ctx, params) = params.split_first().ok_or("signature without context")?;
-    let flow = flow::analyse(func);
+    let huge = is_huge(func);
+    let flow = flow::analyse(func, huge);
     // SSA construction takes quadratic time where many variables live across many unwind blocks.
-    let homes = is_huge(func);
     let mut slots: Vec<Slot> = Vec::with_capacity(func.locals.len());
     let mut size = 0;
     for (local, single) in func.locals.iter().zip(&flow.single) {
         // Variables not defined on some path read as zero there: Cranelift's frontend sees to that.
         slots.push(if *single {
             Slot::Single(None)
-        } else if homes {
+        } else if huge {
             size += 8;
             Slot::Home(size - 8)
         } else {
@@ -142,6 +143,7 @@ pub(crate) fn function(
         slots,
         blocks,
         line: func.line,
+        huge,
         cold: false,
         sites: FxHashMap::default(),
         traps: FxHashMap::default(),
@@ -165,6 +167,24 @@ pub(crate) fn is_huge(func: &Func) -> bool {
     let edges = |block: &mir::ir::Block| block.insts.iter().filter(|inst| inst.kind.unwind().is_some()).count();
     func.blocks.iter().map(|block| 1 + edges(block)).sum::<usize>() > BLOCKS
         || func.blocks.iter().map(|block| block.insts.len()).sum::<usize>() > INSTS
+}
+
+/// Whether the next thing that happens to anything in memory is that `multi` gets another element.
+fn inits_next(insts: &[mir::ir::Inst], multi: Local) -> bool {
+    for inst in insts {
+        match &inst.kind {
+            InstKind::Int(..)
+            | InstKind::Float(..)
+            | InstKind::Text(..)
+            | InstKind::Null(_)
+            | InstKind::Copy(..)
+            | InstKind::ToBits(..)
+            | InstKind::FromBits(..) => {}
+            InstKind::Init { multi: next, .. } => return *next == multi,
+            _ => return false,
+        }
+    }
+    false
 }
 
 /// Parts of the largest concatenation.
@@ -221,13 +241,18 @@ impl Lower<'_, '_, '_> {
             let block = &func.blocks[*i];
             let clif_block = self.blocks[*i];
             self.start(clif_block);
-            self.cold = block.cold;
+            self.cold = block.cold || self.huge;
             if flow.forward[*i] {
                 self.b.seal_block(clif_block);
             }
-            for inst in &block.insts {
+            for (at, inst) in block.insts.iter().enumerate() {
                 self.at(inst.line);
-                self.inst(&inst.kind)?;
+                if let InstKind::Init { multi, at: index, first, second } = &inst.kind {
+                    let last = !inits_next(&block.insts[at + 1..], *multi);
+                    self.init(*multi, *index, *first, *second, last)?;
+                } else {
+                    self.inst(&inst.kind)?;
+                }
             }
             self.term(&block.term)?;
         }
