@@ -4,6 +4,7 @@
 
 mod formats;
 mod json;
+mod large;
 mod manifests;
 mod sources;
 mod usage;
