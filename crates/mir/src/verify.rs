@@ -102,8 +102,7 @@ impl Verifier<'_> {
     fn entry_unwind(&self, mut at: BlockId) -> Check {
         for _ in 0..=self.func.params {
             let Some(block) = self.func.blocks.get(at.0 as usize) else { break };
-            let releases =
-                |i: &Inst| matches!(&i.kind, InstKind::Release { local, .. } if local.0 < self.func.params);
+            let releases = |i: &Inst| matches!(&i.kind, InstKind::Release { local, .. } if local.0 < self.func.params);
             if !block.insts.iter().all(releases) {
                 return Err(format!("b{} does more than releasing parameters", at.0));
             }

@@ -173,9 +173,10 @@ pub(crate) fn release(
     glue.b.switch_to_block(counted);
     let left = glue.b.ins().iadd_imm_s(count, -1);
     let _ = glue.b.ins().store(mem, left, object, layout::COUNT);
-    let _ = glue.b.ins().brif(left, done, &[], free, &[]);
+    let quiet = glue.b.ins().icmp_imm_s(IntCC::SignedGreaterThan, left, i64::from(layout::QUIET));
+    let _ = glue.b.ins().brif(quiet, done, &[], free, &[]);
     glue.b.switch_to_block(free);
-    glue.runtime("rt.free", &[object])?;
+    glue.runtime("rt.released", &[object])?;
     let _ = glue.b.ins().jump(done, &[]);
     glue.b.switch_to_block(done);
     let _ = glue.b.ins().return_(&[]);

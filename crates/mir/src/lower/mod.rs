@@ -143,9 +143,7 @@ fn lower_func<'a>(cx: &mut Cx<'a>, id: hir::FuncId, func: &'a hir::Func) -> Func
     // Other parameters are borrowed from the caller; one that the body assigns becomes a variable that owns its value.
     for (i, mode) in func.params.iter().enumerate() {
         let var = f.var(LocalId(u32::try_from(i).unwrap_or(u32::MAX)));
-        if *mode != Mode::Take
-            && var.shape.is_managed()
-            && f.uses.assigned.get(i).copied().unwrap_or(false) {
+        if *mode != Mode::Take && var.shape.is_managed() && f.uses.assigned.get(i).copied().unwrap_or(false) {
             let rep = f.b.rep(var.a);
             let nonnull = func.locals.get(i).is_some_and(|l| never_null(program, l.ty));
             let own = f.b.local(rep, func.locals.get(i).map_or("", |l| l.name.as_str()), nonnull);

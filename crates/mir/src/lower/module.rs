@@ -40,7 +40,10 @@ pub fn lower_program(program: &hir::Program, optimize: bool) -> Program {
     dispatch_tables(&cx, &mut out);
     receives(&cx, &mut out);
     entry(&cx, &mut out);
-    out.tests = program.tests.iter().map(|(name, f)| (name.clone(), FuncId(f.0))).collect();
+    for (name, test) in &program.tests {
+        let entry = test_entry(&cx, &mut out, *test);
+        out.tests.push((name.clone(), entry));
+    }
     out.texts = cx.texts;
     out.shapes = cx.layouts.shapes;
     for func in &mut out.funcs {
@@ -74,7 +77,8 @@ fn param(cx: &Cx<'_>, ty: hir::Ty, mode: Mode) -> (Shape, bool) {
 fn dispatch_tables(cx: &Cx<'_>, out: &mut Program) {
     for iface in &cx.program.interfaces {
         for (slot, sig) in iface.sigs.iter().enumerate() {
-            let mut wanted = Signature { params: vec![(Shape::One(Rep::Obj), false)], result: shape(cx.program, sig.ret) };
+            let mut wanted =
+                Signature { params: vec![(Shape::One(Rep::Obj), false)], result: shape(cx.program, sig.ret) };
             wanted.params.extend(sig.params.iter().map(|(mode, ty)| param(cx, *ty, *mode)));
             let mut rows = Vec::new();
             for (class, methods) in &iface.impls {
@@ -211,6 +215,16 @@ fn entry(cx: &Cx<'_>, out: &mut Program) {
     b.end(Term::Return(vec![status]));
     let made = Made { params: 0, results: vec![Rep::Int], entry_unwind: None };
     out.main = Some(push(cx, out, main.func, b, made));
+}
+
+/// A function that can be `Program::main`: runs the test and yields 0, whatever the test's body returned.
+fn test_entry(cx: &Cx<'_>, out: &mut Program, test: hir::FuncId) -> FuncId {
+    let mut b = Builder::new();
+    b.call(FuncId(test.0), Vec::new(), Vec::new());
+    let status = b.int(0);
+    b.close(0);
+    b.end(Term::Return(vec![status]));
+    push(cx, out, test, b, Made { params: 0, results: vec![Rep::Int], entry_unwind: None })
 }
 
 /// Parameters and results of a callee; `None` for runtime functions and unknown ids.
