@@ -35,7 +35,8 @@ fn fault(seed: u64, file: &Path) -> Option<String> {
         let stderr = run.stderr_text();
         let stats = stderr.lines().find(|l| l.starts_with("wostats ")).unwrap_or("no `wostats` line");
         if run.status != Some(0) {
-            let errors: Vec<&str> = stderr.lines().filter(|l| l.contains("error") || l.contains("trap")).take(3).collect();
+            let errors: Vec<&str> =
+                stderr.lines().filter(|l| l.contains("error") || l.contains("trap")).take(3).collect();
             return Some(format!("{mode}: status {:?}: {errors:?}", run.status));
         }
         if !stats.split(' ').any(|field| field == "objects_live=0") {

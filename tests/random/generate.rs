@@ -26,9 +26,8 @@ enum Ty {
 
 use Ty::*;
 
-const LOCALS: [Ty; 15] = [
-    Int, Text, Bool, Float, Class, Ints, Texts, Classes, Counts, Names, MaybeInt, MaybeText, MaybeClass, Union, Iface,
-];
+const LOCALS: [Ty; 15] =
+    [Int, Text, Bool, Float, Class, Ints, Texts, Classes, Counts, Names, MaybeInt, MaybeText, MaybeClass, Union, Iface];
 const RESULTS: [Ty; 11] = [Int, Int, Text, Bool, Float, Class, Ints, Texts, MaybeInt, MaybeText, Union];
 const PARAMS: [Ty; 11] = [Int, Text, Bool, Float, Class, Ints, Texts, Counts, MaybeInt, MaybeText, MaybeClass];
 
@@ -194,9 +193,8 @@ impl Generator {
     }
 
     fn variable(&mut self, ty: Ty, assigned: bool) -> Option<String> {
-        let all: Vec<usize> = (0..self.scope.len())
-            .filter(|i| self.scope[*i].ty == ty && !(assigned && self.scope[*i].fixed))
-            .collect();
+        let all: Vec<usize> =
+            (0..self.scope.len()).filter(|i| self.scope[*i].ty == ty && !(assigned && self.scope[*i].fixed)).collect();
         if all.is_empty() {
             return None;
         }
@@ -247,8 +245,9 @@ impl Generator {
         if self.calls == 0 {
             return None;
         }
-        let all: Vec<usize> =
-            (0..self.functions.len()).filter(|i| self.functions[*i].result == ty && self.functions[*i].level < 3).collect();
+        let all: Vec<usize> = (0..self.functions.len())
+            .filter(|i| self.functions[*i].result == ty && self.functions[*i].level < 3)
+            .collect();
         if all.is_empty() {
             return None;
         }
@@ -690,7 +689,8 @@ impl Generator {
             0..=2 => {
                 let ty = self.pick(&LOCALS);
                 let (name, value) = (self.fresh("v"), self.value(ty, d));
-                let needs = narrowed(ty).is_some() || matches!(ty, Counts | Names | Iface | Union) || self.below(2) == 0;
+                let needs =
+                    narrowed(ty).is_some() || matches!(ty, Counts | Names | Iface | Union) || self.below(2) == 0;
                 let annotation = if needs { format!(": {}", source(ty)) } else { String::new() };
                 self.line(&format!("let {name}{annotation} = {value}"));
                 self.declare(&name, ty, false);
