@@ -344,7 +344,7 @@ impl Printer {
             StmtKind::Expr(value) => self.expr(value),
             StmtKind::Assign { target, value } => self.form("=", [target, value]),
             StmtKind::OpAssign { target, op, value } => {
-                let word = format!("{}=", symbol(*op));
+                let word = format!("{}=", op.symbol());
                 self.form(&word, [target, value]);
             }
         }
@@ -447,7 +447,7 @@ impl Printer {
             at = lhs;
         }
         for (op, _) in &links {
-            let _ = write!(self.out, "({} ", symbol(*op));
+            let _ = write!(self.out, "({} ", op.symbol());
         }
         self.expr(at);
         for (_, rhs) in links.iter().rev() {
@@ -526,28 +526,5 @@ impl Printer {
         self.word(" select");
         self.arg(&query.select);
         self.word(")");
-    }
-}
-
-fn symbol(op: BinOp) -> &'static str {
-    match op {
-        BinOp::Or => "or",
-        BinOp::And => "and",
-        BinOp::Eq => "==",
-        BinOp::Ne => "!=",
-        BinOp::Lt => "<",
-        BinOp::Le => "<=",
-        BinOp::Gt => ">",
-        BinOp::Ge => ">=",
-        BinOp::Add => "+",
-        BinOp::Sub => "-",
-        BinOp::BitOr => "|",
-        BinOp::BitXor => "^",
-        BinOp::Mul => "*",
-        BinOp::Div => "/",
-        BinOp::Rem => "%",
-        BinOp::BitAnd => "&",
-        BinOp::Shl => "<<",
-        BinOp::Shr => ">>",
     }
 }

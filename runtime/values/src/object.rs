@@ -482,6 +482,15 @@ impl Dead {
         }
     }
 
+    /// As `push`, but below what was put at place `top`, so that it comes after that.
+    fn push_below(&mut self, obj: *mut Obj, top: usize) {
+        self.push(obj);
+        let last = self.0.len() - 1;
+        if last > top {
+            self.0.swap(top, last);
+        }
+    }
+
     /// Gives up one reference. Texts are freed at once; true when a larger object was put on the list.
     ///
     /// # Safety
@@ -535,11 +544,7 @@ unsafe fn free_graph(ctx: &mut Ctx, first: *mut Obj) {
                             if dead.give_up(ctx, slot, word) {
                                 interrupted = (*m).len > 0;
                                 if interrupted {
-                                    dead.push(obj);
-                                    let last = dead.0.len() - 1;
-                                    if last > top {
-                                        dead.0.swap(top, last);
-                                    }
+                                    dead.push_below(obj, top);
                                 }
                             }
                         }
@@ -562,11 +567,7 @@ unsafe fn free_graph(ctx: &mut Ctx, first: *mut Obj) {
                             if dead.give_up(ctx, value, *entry.add(1)) {
                                 interrupted = (*m).used > (*m).head;
                                 if interrupted {
-                                    dead.push(obj);
-                                    let last = dead.0.len() - 1;
-                                    if last > top {
-                                        dead.0.swap(top, last);
-                                    }
+                                    dead.push_below(obj, top);
                                 }
                             }
                         }
