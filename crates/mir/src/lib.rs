@@ -13,10 +13,12 @@ mod effects;
 mod graph;
 pub mod ir;
 mod lower;
+mod reach;
 mod shapes;
 mod verify;
 
 pub use dump::dump;
+pub use reach::keep_reachable;
 pub use verify::verify;
 
 /// Lowers a checked program. With `optimize` constants are folded and references that a longer-lived variable holds

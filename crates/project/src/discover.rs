@@ -11,10 +11,26 @@ const SKIPPED: [&str; 3] = ["target", "data", "node_modules"];
 /// Largest source file in bytes. Spans are 32-bit, and a device such as `/dev/zero` has no end.
 const SIZE_MAX: u64 = 256 << 20;
 
-/// All `.wo` files under `root` in byte-wise order of their relative paths. `skip` holds canonical directories that
-/// belong to somebody else (dependencies inside the root). Symbolic links to directories are not followed, which also
-/// keeps cycles out.
+/// All `.wo` files under `root`, read, in the order of `paths`.
 pub fn files(root: &Path, package: Option<&str>, skip: &[PathBuf]) -> Result<Vec<ProjectFile>, Error> {
+    let found = paths(root, skip)?;
+    found
+        .into_iter()
+        .map(|relative| {
+            let path = root.join(&relative);
+            let dir = relative.parent().into_iter().flat_map(Path::components);
+            let module = dir.map(|c| c.as_os_str().to_string_lossy().into_owned()).collect();
+            let bytes = read(&path)?;
+            let display = path.to_string_lossy().into_owned();
+            Ok(ProjectFile { display, package: package.map(str::to_owned), module, bytes })
+        })
+        .collect()
+}
+
+/// Relative paths of all `.wo` files under `root`, in byte-wise order. `skip` holds canonical directories that belong
+/// to somebody else (dependencies inside the root). Symbolic links to directories are not followed, which also keeps
+/// cycles out.
+pub fn paths(root: &Path, skip: &[PathBuf]) -> Result<Vec<PathBuf>, Error> {
     let mut found: Vec<PathBuf> = Vec::new();
     let mut pending = vec![PathBuf::new()];
     while let Some(relative) = pending.pop() {
@@ -40,17 +56,7 @@ pub fn files(root: &Path, package: Option<&str>, skip: &[PathBuf]) -> Result<Vec
         }
     }
     found.sort_by(|a, b| a.as_os_str().as_bytes().cmp(b.as_os_str().as_bytes()));
-    found
-        .into_iter()
-        .map(|relative| {
-            let path = root.join(&relative);
-            let dir = relative.parent().into_iter().flat_map(Path::components);
-            let module = dir.map(|c| c.as_os_str().to_string_lossy().into_owned()).collect();
-            let bytes = read(&path)?;
-            let display = path.to_string_lossy().into_owned();
-            Ok(ProjectFile { display, package: package.map(str::to_owned), module, bytes })
-        })
-        .collect()
+    Ok(found)
 }
 
 /// The whole file, at most `SIZE_MAX` bytes.

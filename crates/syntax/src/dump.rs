@@ -6,8 +6,8 @@ use std::fmt::Write as _;
 use diagnostics::span::{FileId, LineIndex};
 
 use crate::ast::{
-    Annotation, AnnotationArgs, BinOp, Block, Class, Const, Decl, DefaultKind, Expr, ExprKind, Field, File, Fn,
-    Handler, Ident, Literal, Mode, Piece, Query, Sig, Stmt, StmtKind, Switch, TableValue, Type, TypeKind, UnOp,
+    Annotation, AnnotationArgs, Block, Class, Const, Decl, DefaultKind, Expr, ExprKind, Field, File, Fn, Handler,
+    Ident, Literal, Mode, Piece, Query, Sig, Stmt, StmtKind, Switch, TableValue, Type, TypeKind, UnOp,
 };
 use crate::lex::lex;
 

@@ -68,8 +68,10 @@ struct Lexer<'s> {
     /// Index in `modes` of the open raw literal; there is never a second one inside it.
     raw_level: Option<usize>,
     ifs: Vec<Condition>,
-    /// All open conditions hold.
+    /// All open conditions hold; always true when `full`.
     live: bool,
+    /// Nothing is dropped: every section, every line break, the directives.
+    full: bool,
     /// A token that was read ahead.
     pending: Option<(K, usize, usize)>,
     /// End of the last byte refused as `WO-E001`, to report a run of them once.
@@ -78,6 +80,16 @@ struct Lexer<'s> {
 
 /// `source` is at most `u32::MAX` bytes long.
 pub(crate) fn lex(file: FileId, source: &[u8], flags: &[String]) -> Lexed {
+    run(file, source, flags, false)
+}
+
+/// All tokens as written, for the formatter: the sections of every build flag, each line break, and a `Directive` for
+/// `#if` (its name is the next token), `#else` and `#end`. What stands between two of them is blanks and comments.
+pub(crate) fn lex_full(file: FileId, source: &[u8]) -> Lexed {
+    run(file, source, &[], true)
+}
+
+fn run(file: FileId, source: &[u8], flags: &[String], full: bool) -> Lexed {
     let mut lexer = Lexer {
         source,
         file,
@@ -90,6 +102,7 @@ pub(crate) fn lex(file: FileId, source: &[u8], flags: &[String]) -> Lexed {
         raw_level: None,
         ifs: Vec::new(),
         live: true,
+        full,
         pending: None,
         bad_end: usize::MAX,
     };
@@ -156,7 +169,8 @@ impl Lexer<'_> {
     fn token(&mut self, kind: K, start: usize, end: usize) {
         match kind {
             K::Nl => {
-                if self.live && !matches!(self.out.last(), Some(Token { kind: K::Nl | K::DotDot, .. })) {
+                let dropped = !self.full && matches!(self.out.last(), Some(Token { kind: K::Nl | K::DotDot, .. }));
+                if !dropped {
                     self.emit(K::Nl, start, end);
                 }
             }
@@ -433,6 +447,9 @@ impl Lexer<'_> {
     // ---- build flags ----
 
     fn directive(&mut self, start: usize, end: usize) {
+        if self.full {
+            self.emit(K::Directive, start, end);
+        }
         match self.text(start + 1, end) {
             b"if" => self.directive_if(start, end),
             b"else" => {
@@ -441,7 +458,7 @@ impl Lexer<'_> {
                 match self.ifs.last_mut() {
                     Some(top) if open && !top.has_else => {
                         top.has_else = true;
-                        self.live = top.outer_live && !top.holds;
+                        self.live = self.full || (top.outer_live && !top.holds);
                     }
                     Some(_) if open => self.misuse(start, end, "second `#else` of one `#if`"),
                     _ => self.misuse(start, end, "`#else` without `#if`"),
@@ -473,6 +490,9 @@ impl Lexer<'_> {
             Some(Ok(kind)) if kind.is_name() => {
                 let name = self.text(span.start, span.end);
                 holds = self.flags.iter().any(|f| f.as_bytes() == name);
+                if self.full {
+                    self.emit(kind, span.start, span.end);
+                }
             }
             other => {
                 self.misuse(start, end, "`#if` without a name");
@@ -484,7 +504,7 @@ impl Lexer<'_> {
             }
         }
         self.ifs.push(Condition { start, end, outer_live, holds, has_else: false });
-        self.live = outer_live && holds;
+        self.live = self.full || (outer_live && holds);
     }
 
     /// Reports and drops all conditions above `floor`.

@@ -3,6 +3,7 @@
 //!
 //! Layers: `token` and `lex` make one flat stream of small tokens, holes of text literals included; `decl` and `class`
 //! read declarations; `stmt`, `expr`, `query`, `types` and `texts` what is inside; `state` holds what they share.
+//! `format` writes a file in canonical form from its tokens.
 #![cfg_attr(
     not(test),
     deny(clippy::disallowed_methods, clippy::disallowed_types, clippy::print_stderr, clippy::print_stdout)
@@ -13,6 +14,7 @@ mod class;
 mod decl;
 mod dump;
 mod expr;
+pub mod format;
 mod lex;
 mod literal;
 mod query;
@@ -29,6 +31,7 @@ use diagnostics::Diagnostic;
 use diagnostics::span::{FileId, Span};
 
 pub use dump::dump_ast;
+pub use format::format;
 
 /// Diagnostics reported per file; once a file has that many failures the rest of it is not read, so that garbage of any
 /// size costs bounded memory.

@@ -351,7 +351,7 @@ fn assertions_and_json() {
     let o = memory::new(c, u64::from(class));
     assert_eq!(t.text([], |c, []| json::json_encode(c, u64::from(spot), o as u64, 0)), r#"{"x":0,"tag":null}"#);
     unsafe { (*o).count.store(0, std::sync::atomic::Ordering::Relaxed) };
-    memory::free(c, o);
+    memory::released(c, o);
 }
 
 #[test]
