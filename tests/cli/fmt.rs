@@ -82,13 +82,13 @@ fn other_errors_do_not_matter() {
 
 #[test]
 fn flags_choose_what_is_checked() {
-    let source = b"#if A\nfn (\n#end\nfn main(){}\n";
+    let source = b"#if A\nfn ()\n#end\nfn main(){}\n";
     let tree = Tree::new(&[("a.wo", source)]);
     assert_status(&tree.woc(&["fmt", "-D", "A", "a.wo"]), 1);
     assert_eq!(fs::read(tree.path("a.wo")).expect("file"), source);
     assert_status(&tree.woc(&["fmt", "a.wo"]), 0);
     let text = fs::read_to_string(tree.path("a.wo")).expect("file");
-    assert_eq!(text, "#if A\nfn (\n#end\nfn main() {}\n");
+    assert_eq!(text, "#if A\nfn ()\n#end\nfn main() {}\n");
 }
 
 #[test]

@@ -403,9 +403,7 @@ impl<'s> Printer<'s> {
         let [last, before, third] = self.state.last;
         let top = self.top().kind;
         let declares = before == K::Class || (before == K::Type && third != K::Dot);
-        let kind = if (last.is_name() && declares)
-            || (last == K::Assign && before.is_name() && third == K::Typedef)
-        {
+        let kind = if (last.is_name() && declares) || (last == K::Assign && before.is_name() && third == K::Typedef) {
             Kind::Fields
         } else if top == Kind::HeadOfSwitch {
             Kind::Switch
@@ -424,18 +422,13 @@ impl<'s> Printer<'s> {
 
     /// `from IDENT in`.
     fn starts_query(&self, at: usize) -> bool {
-        let is = |n: usize, f: fn(K) -> bool| {
-            matches!(self.items.get(at + n), Some(Item { what: What::Token(kind), .. }) if f(*kind))
-        };
+        let is = |n: usize, f: fn(K) -> bool| matches!(self.items.get(at + n), Some(Item { what: What::Token(kind), .. }) if f(*kind));
         is(1, K::is_name) && is(2, |kind| kind == K::In)
     }
 
     /// `kind` is the word of a clause of the query being read, not a name.
     fn is_clause(&self, kind: K, line_start: bool) -> bool {
-        let is_word = matches!(
-            kind,
-            K::Where | K::Group | K::By | K::Into | K::Order | K::Desc | K::Skip | K::Select
-        );
+        let is_word = matches!(kind, K::Where | K::Group | K::By | K::Into | K::Order | K::Desc | K::Skip | K::Select);
         let [last, ..] = self.state.last;
         let fits = self.state.operand || line_start || (kind == K::By && last == K::Order);
         is_word && fits && last != K::Dot && self.top().queries > 0

@@ -20,9 +20,7 @@ pub(super) fn same_items(file: FileId, source: &[u8], original: &[Item], result:
         let same = match (mine, other) {
             (None, None) => return Ok(()),
             (Some(a), Some(b)) => {
-                a.breaks == b.breaks
-                    && kind(a.item) == kind(b.item)
-                    && a.item.text(source) == b.item.text(result)
+                a.breaks == b.breaks && kind(a.item) == kind(b.item) && a.item.text(source) == b.item.text(result)
             }
             _ => false,
         };
