@@ -22,3 +22,13 @@ fn gate(script: &str) {
 fn hello() {
     gate("hello-accept.sh");
 }
+
+#[test]
+fn porch() {
+    gate("porch-accept.sh");
+}
+
+#[test]
+fn runtime() {
+    gate("runtime-accept.sh");
+}

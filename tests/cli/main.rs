@@ -2,11 +2,15 @@
 //! and 14).
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
 
+mod build;
+mod documents;
 mod fmt;
 mod formats;
+mod git;
 mod json;
 mod manifests;
 mod sources;
+mod tests;
 mod usage;
 
 use std::path::PathBuf;

@@ -55,7 +55,6 @@ fn faults_of_the_manifest() {
 fn faults_of_dependencies() {
     let with = |dep: &str| format!("name = \"p\"\n[deps]\n{dep}\n");
     for (dep, part) in [
-        ("d = { git = \"https://example.invalid/d\", rev = \"v1\" }", "not supported yet"),
         ("d = { git = \"https://example.invalid/d\" }", "rev"),
         ("d = { path = \"../missing\" }", "missing"),
         ("d = { path = \"sub\" }", "wo.toml"),
@@ -128,4 +127,40 @@ fn dependencies_exist_on_the_manifest_path_only() {
     let out = tree.woc(&["check", "--format", "short", "p"]);
     assert_status(&out, 1);
     assert!(out.stderr_text().contains("WO-E216"), "{}", out.stderr_text());
+}
+
+/// What crosses the border of a dependency and what does not (4.2; checklist 19, 22).
+#[test]
+fn the_border_of_a_dependency() {
+    let tree = with_dep("kit", "name = \"lib\"\nkind = \"library\"\n");
+    let library = b"use internal/x
+pub class Open { n: Int\n fn twice() -> Int { return x.double(self.n) } }
+class Shut { n: Int }
+pub fn greet() -> Text { let s = Shut { n: 1 }\n return \"hi ${s.n}\" }
+fn hidden() { }
+fn main() -> Text { return \"no entry\" }\n";
+    tree.write("lib/lib.wo", library);
+    tree.write("lib/internal/x/x.wo", b"pub fn double(n: Int) -> Int { return n * 2 }\n");
+    tree.write("p/a.wo", b"use kit\nfn main() { let o = Open { n: 4 }\n print(kit.greet() .. \" ${o.twice()}\") }\n");
+    let out = tree.woc(&["run", "p"]);
+    assert_status(&out, 0);
+    assert_eq!(out.stdout_text(), "hi 1 8\n");
+    assert_status(&tree.woc(&["lib"]), 0);
+
+    for (source, report) in [
+        ("fn main() { let s = Shut { n: 1 } }\n", "p/a.wo:1:21: error WO-E217: "),
+        ("use kit\nfn main() { kit.hidden() }\n", "p/a.wo:2:17: error WO-E217: "),
+        ("use kit/internal/x\nfn main() { x.double(1) }\n", "p/a.wo:1:1: error WO-E108: "),
+        (
+            "use kit\nfn helper() { print(kit.greet()) }\nfn main() -> Text { return \"\" }\n",
+            "p/a.wo:3:4: error WO-E405: ",
+        ),
+    ] {
+        tree.write("p/a.wo", source.as_bytes());
+        let out = tree.woc(&["check", "--format", "short", "p"]);
+        assert_status(&out, 1);
+        let stderr = out.stderr_text();
+        let errors: Vec<&str> = stderr.lines().filter(|l| l.contains(": error ")).collect();
+        assert!(errors.len() == 1 && errors[0].starts_with(report), "{source}: {stderr}");
+    }
 }

@@ -2,7 +2,7 @@
 
 use crate::hir::{
     Arm, ArmTest, Block, BlockExpr, Class, Default_, Expr, ExprKind, Func, LocalId, Place, Program, Stmt, StmtKind,
-    Switch,
+    StoreOp, Switch,
 };
 use crate::show::show;
 use crate::types::{ClassId, Ty, Types};
@@ -238,6 +238,9 @@ impl<'p> Dump<'p> {
             }
             Place::Element(list, index) => format!("{}[{}]", self.expr(list), self.expr(index)),
             Place::Entry(map, key) => format!("{}[{}]", self.expr(map), self.expr(key)),
+            Place::Column(row, class, column) => {
+                format!("row {}.{}", self.expr(row), self.field_name(*class, *column))
+            }
         }
     }
 
@@ -323,6 +326,7 @@ impl<'p> Dump<'p> {
                 crate::hir::Builtin::Plain(name) => format!("{name}({})", self.exprs(args)),
                 other => format!("{other:?}({})", self.exprs(args)),
             },
+            ExprKind::Store(op) => self.store(op),
             ExprKind::JsonDecode(e) => format!("json.decode({}) as {}", self.expr(e), show(self.program, expr.ty)),
             ExprKind::Switch(switch) => self.switch(switch),
             ExprKind::Try { body, var, handler } => {
@@ -332,6 +336,38 @@ impl<'p> Dump<'p> {
                 self.block_expr(handler);
                 self.line("}");
                 format!("try {body} catch (handler {})", self.local(*var))
+            }
+        }
+    }
+
+    fn store(&mut self, op: &StoreOp) -> String {
+        match op {
+            StoreOp::Column(row, class, column) | StoreOp::Backlink(row, class, column) => {
+                format!("row {}.{}", self.operand(row), self.field_name(*class, *column))
+            }
+            StoreOp::Insert { class, fields, defaults } => self.construct("insert ", *class, fields, defaults),
+            StoreOp::Delete(row) => format!("delete {}", self.operand(row)),
+            StoreOp::Query(query) => {
+                let source = match &query.source {
+                    Some(rows) => self.expr(rows),
+                    None => self.class_name(query.class),
+                };
+                let mut out = format!("from {} in {source}", self.local(query.var));
+                for filter in &query.filters {
+                    out.push_str(&format!(" where {}", self.expr(filter)));
+                }
+                for (at, (key, desc)) in query.order.iter().enumerate() {
+                    out.push_str(if at == 0 { " order by " } else { ", " });
+                    out.push_str(&self.expr(key));
+                    out.push_str(if *desc { " desc" } else { "" });
+                }
+                for (word, bound) in [("skip", &query.skip), ("take", &query.take)] {
+                    if let Some(bound) = bound {
+                        out.push_str(&format!(" {word} {}", self.expr(bound)));
+                    }
+                }
+                out.push_str(&format!(" select {}", self.expr(&query.select)));
+                out
             }
         }
     }

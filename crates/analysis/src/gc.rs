@@ -1,6 +1,5 @@
 //! Which classes are traced by structure (language specification 7.2, step 1), and `woc dump gc`. The demand part of
-//! 7.2, classes traced because borrowed places of them escape, needs the ownership pass and is not here yet: such
-//! classes print as `owned`.
+//! 7.2, classes traced because borrowed places of them escape, is found by the ownership pass.
 
 use crate::env::STDLIB_FILE;
 use crate::graph;
@@ -28,17 +27,13 @@ pub fn traced_by_structure(program: &Program) -> Vec<bool> {
         .collect()
 }
 
-/// One line per class and record of the program, sorted by name: traced with a shortest cycle, or owned.
+/// One line per class and record of the program, sorted by name: traced with a shortest cycle, traced by demand, or
+/// owned.
 #[must_use]
 pub fn dump_gc(program: &Program) -> String {
-    let mut edges = edges(program);
-    let components = graph::components(&edges);
+    let edges = cyclic_edges(program);
     let name = |i: usize| program.classes.get(i).map_or("", |c| c.name.as_str());
-    for (i, out) in edges.iter_mut().enumerate() {
-        // Only edges inside a component can be part of a cycle.
-        out.retain(|to| components.get(*to) == components.get(i));
-        out.sort_by_key(|to| name(*to));
-    }
+    let is_demanded = |i: usize| matches!(program.ownership.traced.get(i), Some(Some(_)));
     let declared = program.classes.iter().enumerate().filter(|(_, c)| c.span.file != STDLIB_FILE);
     let mut lines: Vec<(&str, usize)> = declared.map(|(i, c)| (c.name.as_str(), i)).collect();
     lines.extend(program.aliases.iter().map(|(alias, class)| (alias.as_str(), class.0 as usize)));
@@ -50,10 +45,28 @@ pub fn dump_gc(program: &Program) -> String {
                 let path = path.into_iter().map(|i| if i == class { shown } else { name(i) }).collect::<Vec<_>>();
                 writeln!(out, "{shown:<10} gc     (cycle {})", path.join(" -> "))
             }
+            None if is_demanded(class) => writeln!(out, "{shown:<10} gc     (alias escape (demand))"),
             None => writeln!(out, "{shown:<10} owned"),
         };
     }
     out
+}
+
+/// The names along a shortest cycle through `class`, both ends included; empty if it lies on none.
+pub(crate) fn shortest_cycle(program: &Program, class: ClassId) -> Vec<String> {
+    let name = |i: usize| program.classes.get(i).map_or_else(String::new, |c| c.name.to_string());
+    cycle(&cyclic_edges(program), class.0 as usize).unwrap_or_default().into_iter().map(name).collect()
+}
+
+/// Edges inside components only, those that can be part of a cycle; sorted by the names of their targets.
+fn cyclic_edges(program: &Program) -> Vec<Vec<usize>> {
+    let mut edges = edges(program);
+    let components = graph::components(&edges);
+    for (i, out) in edges.iter_mut().enumerate() {
+        out.retain(|to| components.get(*to) == components.get(i));
+        out.sort_by_key(|to| program.classes.get(*to).map_or("", |c| c.name.as_str()));
+    }
+    edges
 }
 
 fn edges(program: &Program) -> Vec<Vec<usize>> {

@@ -26,8 +26,12 @@ pub struct Program {
     pub tests: Vec<(String, FuncId)>,
     /// The class of `catch` variables, and those of builtin results.
     pub well_known: WellKnown,
+    /// The first construct that needs the table store, in words; such a program is checked but not run yet.
+    pub needs_store: Option<(Span, String)>,
     /// Further names of records: records of equal shape are one class, which has the name of the first.
     pub aliases: Vec<(Name, ClassId)>,
+    /// Which classes are traced, and why.
+    pub ownership: crate::ownership::Facts,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -206,6 +210,8 @@ pub enum Place {
     Element(Expr, Expr),
     /// `map`, key.
     Entry(Expr, Expr),
+    /// Row, column index: one statement of the store. `op=` is one atomic statement, its value is evaluated first.
+    Column(Expr, ClassId, u32),
 }
 
 #[derive(Clone, Debug)]
@@ -351,12 +357,65 @@ pub enum ExprKind {
     /// `json.decode(text) as T`; the expression's type is `?T`, the operand's `?Text`.
     JsonDecode(Box<Expr>),
     Switch(Box<Switch>),
+    /// Reads and statements of the store.
+    Store(Box<StoreOp>),
     /// Body and handler have the expression's type unless it is `VOID`/`NEVER` (statement position).
     Try {
         body: Box<Expr>,
         var: LocalId,
         handler: Box<BlockExpr>,
     },
+}
+
+/// An access to the table store (tables specification).
+#[derive(Clone, Debug)]
+pub enum StoreOp {
+    /// `row.f`: a copy of the column's value.
+    Column(Expr, ClassId, u32),
+    /// `row.f` of a backlink column: the rows that refer to this one, as `multi ref C`.
+    Backlink(Expr, ClassId, u32),
+    /// Values as in `ExprKind::New`; gives the row.
+    Insert { class: ClassId, fields: Vec<(u32, Expr)>, defaults: Vec<u32> },
+    /// Gives the Int 0.
+    Delete(Expr),
+    /// Gives a `multi` of the projection's type.
+    Query(Query),
+}
+
+/// Clauses in their order of work: filter, order, skip, take, project.
+#[derive(Clone, Debug)]
+pub struct Query {
+    /// The range variable, a row.
+    pub var: LocalId,
+    pub class: ClassId,
+    /// `None`: all rows of the class; else a `multi` of rows (a backlink too).
+    pub source: Option<Expr>,
+    /// Bool; all must hold.
+    pub filters: Vec<Expr>,
+    /// Keys with `desc`.
+    pub order: Vec<(Expr, bool)>,
+    pub skip: Option<Expr>,
+    pub take: Option<Expr>,
+    pub select: Expr,
+}
+
+impl StoreOp {
+    /// The expressions it holds, in order of evaluation.
+    #[must_use]
+    pub fn operands(&self) -> Vec<&Expr> {
+        match self {
+            StoreOp::Column(row, ..) | StoreOp::Backlink(row, ..) | StoreOp::Delete(row) => vec![row],
+            StoreOp::Insert { fields, .. } => fields.iter().map(|f| &f.1).collect(),
+            StoreOp::Query(query) => {
+                let mut out: Vec<&Expr> = query.source.iter().collect();
+                out.extend(&query.filters);
+                out.extend(query.order.iter().map(|k| &k.0));
+                out.extend(query.skip.iter().chain(&query.take));
+                out.push(&query.select);
+                out
+            }
+        }
+    }
 }
 
 /// A block with a value.

@@ -1,6 +1,11 @@
 //! Names, types and ownership: trees in, a typed program out. Pure: no file, clock or network access.
 //!
-//! `decls` reads all declarations into an `Env`; `bodies` checks function bodies against it and fills the HIR.
+//! `decls` reads all declarations into an `Env`; `bodies` checks function bodies against it and fills the HIR;
+//! `ownership` checks moves and borrows in it.
+#![cfg_attr(
+    not(test),
+    deny(clippy::disallowed_methods, clippy::disallowed_types, clippy::print_stderr, clippy::print_stdout)
+)]
 
 pub mod bodies;
 pub mod decls;
@@ -9,6 +14,7 @@ pub mod env;
 pub mod gc;
 mod graph;
 pub mod hir;
+pub mod ownership;
 mod satisfy;
 mod scope;
 pub mod show;
@@ -57,8 +63,41 @@ fn check_with(input: &Input, bodies: impl FnOnce(&mut env::Env<'_>, &mut Vec<Dia
     let mut diagnostics = Vec::new();
     let mut env = decls::collect(input, &mut diagnostics);
     bodies(&mut env, &mut diagnostics);
+    let skip = not_for_ownership(&env, &diagnostics);
+    env.program.ownership = ownership::check(&env.program, &skip, &mut diagnostics);
     decls::modules::report_unused(&env, &mut diagnostics);
     diagnostics.sort_by_key(|d| (d.span.file, d.span.start));
     let failed = diagnostics.iter().any(Diagnostic::is_error);
     Output { program: (!failed).then_some(env.program), diagnostics }
+}
+
+/// Why a correct program cannot be run in this version: it needs the table store.
+#[must_use]
+pub fn refuse_store(program: &hir::Program) -> Option<Diagnostic> {
+    let (span, construct) = program.needs_store.as_ref()?;
+    Some(
+        Diagnostic::error(250, *span, format!("{construct}: tables are not available yet"))
+            .label("needs the table store")
+            .note("rows, `insert`, `delete` and queries are checked, but this version of `woc` cannot run them")
+            .help("keep the values in a `multi` or a `map` until a later version brings the store"),
+    )
+}
+
+/// Functions whose HIR is not all of their source: those with an error in them. Adapters have no source at all.
+fn not_for_ownership(env: &env::Env<'_>, diagnostics: &[Diagnostic]) -> Vec<bool> {
+    let mut errors: Vec<(FileId, u32)> =
+        diagnostics.iter().filter(|d| d.is_error()).map(|d| (d.span.file, d.span.start)).collect();
+    errors.sort_unstable();
+    let bodies = env.bodies.iter().map(Option::is_some).chain(std::iter::repeat(false));
+    env.program
+        .funcs
+        .iter()
+        .zip(bodies)
+        .map(|(func, has_body)| {
+            let start = (func.span.file, func.span.start);
+            let end = (func.span.file, func.body.end.end.max(func.span.end));
+            let first = errors.partition_point(|e| *e < start);
+            !has_body || errors.get(first).is_some_and(|e| *e <= end)
+        })
+        .collect()
 }

@@ -35,6 +35,7 @@ fn func(display: &str, params: u32, locals: usize, blocks: Vec<(Vec<InstKind>, T
                 term,
             })
             .collect(),
+        entry_unwind: None,
         recursive: display == "fib",
     }
 }

@@ -1,6 +1,10 @@
 //! MIR to machine code in memory, by Cranelift: the image that the runtime loads. Follows the instructions of
 //! `mir::ir` one to one and knows no rule of the language. Code, literals and dispatch tables are leaked: they live
 //! as long as the process.
+#![cfg_attr(
+    not(test),
+    deny(clippy::disallowed_methods, clippy::disallowed_types, clippy::print_stderr, clippy::print_stdout)
+)]
 #![allow(unsafe_code, reason = "addresses of generated code become function pointers")]
 #![allow(
     clippy::indexing_slicing,

@@ -1,5 +1,9 @@
 //! Diagnostics as values: a code, a title, labelled spans, notes and a help. Stages collect them; `woc` renders them
 //! once, at the end (`render`).
+#![cfg_attr(
+    not(test),
+    deny(clippy::disallowed_methods, clippy::disallowed_types, clippy::print_stderr, clippy::print_stdout)
+)]
 
 mod excerpt;
 pub mod render;
@@ -7,14 +11,14 @@ pub mod span;
 
 use span::Span;
 
-/// Numbers never change meaning; the table of the language specification, section 12.2, lists them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Severity {
     Error,
     Warning,
 }
 
-/// A code such as `WO-E301` (error) or `WO-W204` (warning).
+/// A code such as `WO-E301` (error) or `WO-W204` (warning). Numbers never change meaning; section 12.2 of the language
+/// specification lists them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Code {
     pub severity: Severity,

@@ -40,7 +40,8 @@ fn dump_func(out: &mut String, program: &Program, i: usize, func: &Func) {
     let results: Vec<&str> = func.results.iter().map(|r| rep(*r)).collect();
     let name = if func.display.is_empty() { "(made)" } else { &func.display };
     let recursive = if func.recursive { " recursive" } else { "" };
-    let _ = writeln!(out, "\nf{i} {name}({}) -> ({}){recursive}", params.join(", "), results.join(", "));
+    let unwind = func.entry_unwind.map(|b| format!(" unwind b{}", b.0)).unwrap_or_default();
+    let _ = writeln!(out, "\nf{i} {name}({}) -> ({}){recursive}{unwind}", params.join(", "), results.join(", "));
     for (n, block) in func.blocks.iter().enumerate() {
         p.block(out, n, block);
     }

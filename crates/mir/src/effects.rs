@@ -50,6 +50,10 @@ fn collect(e: &Expr, out: &mut Effects) {
             out.runs |= mutates(builtin);
             args.iter().for_each(|a| collect(a, out));
         }
+        ExprKind::Store(op) => {
+            out.runs = true;
+            op.operands().into_iter().for_each(|a| collect(a, out));
+        }
         ExprKind::Switch(_) | ExprKind::Try { .. } => {
             out.runs = true;
             out.blocks = true;
@@ -136,7 +140,7 @@ impl Walk {
                 StmtKind::Assign(place, e) | StmtKind::OpAssign(place, _, e) => {
                     match place {
                         Place::Local(l) => self.local(*l),
-                        Place::Field(base, ..) => self.expr(base),
+                        Place::Field(base, ..) | Place::Column(base, ..) => self.expr(base),
                         Place::Element(base, index) | Place::Entry(base, index) => {
                             self.expr(base);
                             self.expr(index);
@@ -188,6 +192,7 @@ impl Walk {
             | ExprKind::EmptyMap
             | ExprKind::Ordinal { .. } => {}
             ExprKind::Local(local) => self.read(*local, 1),
+            ExprKind::Store(op) => op.operands().into_iter().for_each(|a| self.expr(a)),
             ExprKind::IntNeg(a)
             | ExprKind::FloatNeg(a)
             | ExprKind::Not(a)

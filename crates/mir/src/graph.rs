@@ -1,7 +1,7 @@
 //! Graph facts of finished MIR: successors, removal of unreachable blocks, and which functions lie on a cycle of the
 //! call graph.
 
-use crate::ir::{Block, BlockId, Callee, Func, InstKind, Program, Term};
+use crate::ir::{BlockId, Callee, Func, InstKind, Program, Term};
 
 impl Term {
     /// Calls `f` with every block that this terminator leads to.
@@ -69,6 +69,7 @@ pub fn clean(func: &mut Func) {
     thread_jumps(func);
     let mut seen = vec![false; func.blocks.len()];
     let mut stack = vec![BlockId(0)];
+    stack.extend(func.entry_unwind);
     while let Some(id) = stack.pop() {
         let Some(slot) = seen.get_mut(id.0 as usize) else { continue };
         if std::mem::replace(slot, true) {
@@ -89,7 +90,7 @@ pub fn clean(func: &mut Func) {
         at += 1;
         seen.get(at - 1).copied().unwrap_or(false)
     });
-    rename(&mut func.blocks, |id| ids.get(id.0 as usize).copied().unwrap_or(id));
+    rename(func, |id| ids.get(id.0 as usize).copied().unwrap_or(id));
 }
 
 /// An edge to an empty block that jumps on leads where that block leads. Cold and warm blocks are not mixed, so that
@@ -112,11 +113,14 @@ fn thread_jumps(func: &mut Func) {
             *slot = BlockId(u32::try_from(at).unwrap_or(u32::MAX));
         }
     }
-    rename(&mut func.blocks, |id| to.get(id.0 as usize).copied().unwrap_or(id));
+    rename(func, |id| to.get(id.0 as usize).copied().unwrap_or(id));
 }
 
-fn rename(blocks: &mut [Block], map: impl Fn(BlockId) -> BlockId) {
-    for block in blocks {
+fn rename(func: &mut Func, map: impl Fn(BlockId) -> BlockId) {
+    if let Some(unwind) = &mut func.entry_unwind {
+        *unwind = map(*unwind);
+    }
+    for block in &mut func.blocks {
         for inst in &mut block.insts {
             if let Some(unwind) = inst.kind.unwind_mut() {
                 *unwind = map(*unwind);

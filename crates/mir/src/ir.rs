@@ -13,7 +13,7 @@ use abi::symbols::Rep as AbiRep;
 pub struct Local(pub u32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct BlockId(pub u32);
-/// Index into `Program::funcs`.
+/// Index into `Program::funcs`. `reach` renumbers: it must know every place that holds one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FuncId(pub u32);
 /// Index into `Program::texts`.
@@ -54,6 +54,7 @@ pub struct Program {
     pub main: Option<FuncId>,
     /// Actor classes: `(class index, function of (self, msg) with the reply's words as results)`.
     pub receives: Vec<(u32, FuncId)>,
+    /// Names of test blocks, and for each a function that may stand in for `main`: it runs the test and yields 0.
     pub tests: Vec<(String, FuncId)>,
 }
 
@@ -76,6 +77,9 @@ pub struct Func {
     pub results: Vec<Rep>,
     pub locals: Vec<LocalDecl>,
     pub blocks: Vec<Block>,
+    /// Where a trap at the entry (stack check, reduction) goes: releases the parameters that the callee owns. Reads
+    /// parameters only. `None`: straight out of the function.
+    pub entry_unwind: Option<BlockId>,
     /// On a cycle of the call graph: the entry costs a reduction, so that recursion without loops is preempted.
     pub recursive: bool,
 }

@@ -2,6 +2,10 @@
 //!
 //! Positions: the HIR knows byte offsets only, so `lower` leaves the offset of an operation's source in `Inst::line` and
 //! `Func::line`; `resolve_lines` turns them into lines.
+#![cfg_attr(
+    not(test),
+    deny(clippy::disallowed_methods, clippy::disallowed_types, clippy::print_stderr, clippy::print_stdout)
+)]
 
 mod builder;
 mod dump;
@@ -9,10 +13,12 @@ mod effects;
 mod graph;
 pub mod ir;
 mod lower;
+mod reach;
 mod shapes;
 mod verify;
 
 pub use dump::dump;
+pub use reach::keep_reachable;
 pub use verify::verify;
 
 /// Lowers a checked program. With `optimize` constants are folded and references that a longer-lived variable holds

@@ -236,7 +236,8 @@ impl<'a> Layouts<'a> {
 /// How many words a receive with this result replies. Objects are not replied: such a result is released.
 pub fn reply_of(result: Shape) -> Reply {
     match result {
-        Shape::One(Rep::Int | Rep::Float | Rep::Actor) => Reply::One,
+        Shape::One(Rep::Int | Rep::Float) => Reply::One,
+        Shape::One(Rep::Actor) => Reply::Actor,
         Shape::Pair(_) => Reply::Pair,
         Shape::None | Shape::One(Rep::Obj) => Reply::None,
     }

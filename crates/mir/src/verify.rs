@@ -1,7 +1,7 @@
 //! The verifier: reps of operands and results, block and text ids, arities of calls, unwind edges, and that every local
 //! is written before it is read on every path.
 
-use crate::ir::{BlockId, Callee, FloatOp, Func, InstKind, IntOp, Local, Program, Rep, Term};
+use crate::ir::{BlockId, Callee, FloatOp, Func, Inst, InstKind, IntOp, Local, Program, Rep, Term};
 use crate::lower::callee_signature;
 
 /// Checks every function.
@@ -50,6 +50,10 @@ impl Verifier<'_> {
             }
             self.term(&block.term).map_err(|e| format!("b{n} end: {e}"))?;
         }
+        if let Some(unwind) = self.func.entry_unwind {
+            self.unwind(unwind).map_err(|e| format!("entry: {e}"))?;
+            self.entry_unwind(unwind).map_err(|e| format!("entry: {e}"))?;
+        }
         self.defined()
     }
 
@@ -92,6 +96,23 @@ impl Verifier<'_> {
             Some(_) => Err(format!("unwind block b{} is not cold", id.0)),
             None => Err(format!("no block b{}", id.0)),
         }
+    }
+
+    /// Code generation repeats this path in front of functions with large frames.
+    fn entry_unwind(&self, mut at: BlockId) -> Check {
+        for _ in 0..=self.func.params {
+            let Some(block) = self.func.blocks.get(at.0 as usize) else { break };
+            let releases = |i: &Inst| matches!(&i.kind, InstKind::Release { local, .. } if local.0 < self.func.params);
+            if !block.insts.iter().all(releases) {
+                return Err(format!("b{} does more than releasing parameters", at.0));
+            }
+            match block.term {
+                Term::Jump(next) => at = next,
+                Term::Resume => return Ok(()),
+                _ => break,
+            }
+        }
+        Err("unwinding does not resume".to_string())
     }
 
     fn inst(&self, inst: &InstKind) -> Check {
@@ -239,10 +260,10 @@ impl Verifier<'_> {
         let mut entry: Vec<Option<Vec<u64>>> = vec![None; self.func.blocks.len()];
         let mut start = vec![0u64; words];
         (0..self.func.params).for_each(|p| write(&mut start, Local(p)));
-        if let Some(slot) = entry.first_mut() {
-            *slot = Some(start);
+        let mut work = Vec::new();
+        for to in std::iter::once(BlockId(0)).chain(self.func.entry_unwind) {
+            merge(&mut entry, &mut work, to, &start);
         }
-        let mut work = vec![BlockId(0)];
         while let Some(id) = work.pop() {
             let Some(block) = self.func.blocks.get(id.0 as usize) else { continue };
             let Some(mut state) = entry.get(id.0 as usize).cloned().flatten() else { continue };

@@ -9,6 +9,7 @@ mod support;
 
 use analysis::hir::*;
 use support::*;
+use syntax::ast::Mode;
 
 struct Gen {
     seed: u64,
@@ -429,6 +430,12 @@ impl Gen {
         let locals: Vec<(String, Ty)> = self.locals.clone();
         let locals: Vec<(&str, Ty)> = locals.iter().map(|(n, t)| (n.as_str(), *t)).collect();
         let id = func(&mut self.p, name, params.len(), &locals, ret, body);
+        for i in 0..params.len() {
+            // Without drawing a number: the programs are those of before there were modes.
+            if (self.seed >> (7 * i)) % 3 == 0 {
+                self.p.funcs[id.0 as usize].params[i] = Mode::Take;
+            }
+        }
         self.funcs.push((id, params, ret));
         id
     }

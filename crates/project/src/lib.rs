@@ -3,6 +3,8 @@
 
 mod deps;
 mod discover;
+mod git;
+mod lock;
 mod manifest;
 
 use std::path::{Path, PathBuf};
@@ -77,17 +79,17 @@ pub fn load(path: &Path, woc_version: &str) -> Result<Project, Error> {
         return finish(path, fallback, Kind::Flat, files, Vec::new());
     }
     let bytes = discover::read(&manifest_path)?;
-    let fail = |diagnostics| Error::Manifest {
+    let fail = |diagnostics: Vec<Diagnostic>| Error::Manifest {
         files: vec![SourceFile { display: manifest_path.to_string_lossy().into_owned(), bytes: bytes.clone() }],
         diagnostics,
     };
     let manifest = manifest::parse(&bytes, woc_version).map_err(&fail)?;
-    let resolved = deps::resolve(path, &manifest, woc_version).map_err(&fail)?;
-    let mut files = discover::files(path, None, &resolved.roots)?;
+    let mut files = discover::files(path, None, &deps::inner_roots(path, &manifest))?;
     let clashes = deps::clashes(&manifest, &files);
     if !clashes.is_empty() {
         return Err(fail(clashes));
     }
+    let resolved = deps::resolve(path, &manifest, woc_version).map_err(&fail)?;
     files.extend(resolved.files);
     finish(path, manifest.name, manifest.kind, files, resolved.deps)
 }
@@ -129,7 +131,27 @@ fn unreadable(path: &Path, error: &std::io::Error) -> Error {
 }
 
 /// The system's text without Rust's ` (os error N)`.
-fn system_text(error: &std::io::Error) -> String {
+pub fn system_text(error: &std::io::Error) -> String {
     let text = error.to_string();
     text.split(" (os error").next().unwrap_or_default().to_owned()
+}
+
+/// Fetches the git dependencies of the project in `dir` again and rewrites `wo.lock`; the result is what it pins now,
+/// keys with full commit ids.
+///
+/// # Errors
+/// `Error::Unreadable` without a manifest, `Error::Manifest` for anything wrong in it or in a dependency; then neither
+/// checkouts nor lock are changed.
+pub fn update_deps(dir: &Path, woc_version: &str) -> Result<Vec<(String, String)>, Error> {
+    let manifest_path = dir.join(MANIFEST);
+    let bytes = discover::read(&manifest_path)?;
+    let pinned = manifest::parse(&bytes, woc_version)
+        .and_then(|manifest| deps::checkouts(dir, &manifest, woc_version, deps::Policy::Update));
+    match pinned {
+        Ok(pins) => Ok(pins.into_iter().collect()),
+        Err(diagnostics) => {
+            let display = manifest_path.to_string_lossy().into_owned();
+            Err(Error::Manifest { files: vec![SourceFile { display, bytes }], diagnostics })
+        }
+    }
 }

@@ -233,6 +233,8 @@ pub struct Block {
     pub stmts: Vec<Stmt>,
     /// From `{` to `}` inclusive.
     pub span: Span,
+    /// Something inside was reported and left out: what the block does at its end is not known.
+    pub is_broken: bool,
 }
 
 #[derive(Clone, Debug)]

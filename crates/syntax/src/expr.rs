@@ -11,7 +11,7 @@ use crate::state::{
     Input, Res, ahead, bump, eat, expect, fail, field_name, ident_of, name, nested, nesting_limit, peek, rest,
     skip_newlines, span_of, special, text,
 };
-use crate::stmt::{block, statement_or_recover};
+use crate::stmt::{block, is_statement_word, statement_or_recover};
 use crate::texts::{quoted, raw, with_holes};
 use crate::token::{K, Token};
 use crate::types::ty;
@@ -464,9 +464,16 @@ fn empty_map(inp: &mut Input<'_, '_>) -> Res<Expr> {
     let found = inp.state().describe(at);
     let diagnostic = Diagnostic::error(101, span, format!("expected `}}` of an empty map, found {found}"))
         .label("a map literal is empty")
-        .note("`{}` is the only map literal, and a block is not an expression")
-        .help("start with `let m: map<K, V> = {}` and fill it with `set(m, key, value)` or `m[key] = value`");
-    special(at, diagnostic)
+        .note("`{}` is the only map literal, and a block is not an expression");
+    special(
+        at,
+        if is_statement_word(at.kind) {
+            diagnostic.help("leave the braces out: an arm of `switch` holds statements up to the next `case`")
+        } else {
+            diagnostic
+                .help("start with `let m: map<K, V> = {}` and fill it with `set(m, key, value)` or `m[key] = value`")
+        },
+    )
 }
 
 fn switch(inp: &mut Input<'_, '_>, nb: bool) -> Res<Expr> {
@@ -501,6 +508,7 @@ fn arm(inp: &mut Input<'_, '_>, nb: bool) -> Res<Arm> {
         }
     }
     let colon = expect(inp, K::Colon, if is_default { "`:`" } else { "`,` or `:`" })?;
+    let failures = inp.state().failures;
     let mut stmts = Vec::new();
     loop {
         let kind = peek(inp).kind;
@@ -516,5 +524,6 @@ fn arm(inp: &mut Input<'_, '_>, nb: bool) -> Res<Arm> {
         (Some(a), Some(b)) => a.span.to(b.span),
         _ => from,
     };
-    Ok(Arm { values, is_default, body: Block { stmts, span }, span: head.to(span) })
+    let is_broken = inp.state().failures != failures;
+    Ok(Arm { values, is_default, body: Block { stmts, span, is_broken }, span: head.to(span) })
 }

@@ -4,6 +4,10 @@
 //! Layers: `token` and `lex` make one flat stream of small tokens, holes of text literals included; `decl` and `class`
 //! read declarations; `stmt`, `expr`, `query`, `types` and `texts` what is inside; `state` holds what they share.
 //! `format` writes a file in canonical form from its tokens.
+#![cfg_attr(
+    not(test),
+    deny(clippy::disallowed_methods, clippy::disallowed_types, clippy::print_stderr, clippy::print_stdout)
+)]
 
 pub mod ast;
 mod class;

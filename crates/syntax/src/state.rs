@@ -178,6 +178,10 @@ impl State<'_> {
         self.emit(diagnostic);
     }
 
+    fn source_of(&self, token: Token) -> &[u8] {
+        self.source.get(token.start as usize..token.end as usize).unwrap_or_default()
+    }
+
     /// Source text of a token for a message.
     pub fn describe(&self, token: Token) -> String {
         match token.kind {
@@ -188,8 +192,7 @@ impl State<'_> {
             K::GeHead => "`>=`".to_owned(),
             K::ShrHead => "`>>`".to_owned(),
             _ => {
-                let text = self.source.get(token.start as usize..token.end as usize).unwrap_or_default();
-                let text = String::from_utf8_lossy(text);
+                let text = String::from_utf8_lossy(self.source_of(token));
                 let line = text.lines().next().unwrap_or_default();
                 let short: String = line.chars().take(40).collect();
                 if short.len() < text.len() { format!("`{short}…`") } else { format!("`{short}`") }
@@ -203,7 +206,13 @@ impl State<'_> {
         }
         let found = self.describe(failure.at);
         let wanted = failure.wanted;
-        let (note, help) = crate::words::advice(failure.at.kind, wanted);
+        let (note, mut help) = crate::words::advice(failure.at.kind, wanted);
+        if wanted == "a declaration"
+            && let Ok(word) = std::str::from_utf8(self.source_of(failure.at))
+            && let Some(idiom) = crate::words::foreign_declaration(word)
+        {
+            help = idiom;
+        }
         Diagnostic::error(101, self.span_of(failure.at), format!("expected {wanted}, found {found}"))
             .label(format!("expected {wanted}"))
             .note(note)

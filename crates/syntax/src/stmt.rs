@@ -17,6 +17,7 @@ const END: &str = "the end of the statement";
 /// `{ … }`, one level deeper than where it stands unless the caller is a declaration.
 pub(crate) fn block(inp: &mut Input<'_, '_>) -> Res<Block> {
     let open = expect(inp, K::LBrace, "`{`")?;
+    let failures = inp.state().failures;
     let mut stmts = Vec::new();
     loop {
         let token = peek(inp);
@@ -24,8 +25,9 @@ pub(crate) fn block(inp: &mut Input<'_, '_>) -> Res<Block> {
             K::Nl => inp.skip(),
             K::RBrace => {
                 let _ = bump(inp);
-                let span = inp.state().span(open.start, token.end);
-                return Ok(Block { stmts, span });
+                let state = inp.state();
+                let span = state.span(open.start, token.end);
+                return Ok(Block { stmts, span, is_broken: state.failures != failures });
             }
             // The closing brace is missing: report it once (enclosing blocks fail at the same token) and go on as if
             // it stood here.
@@ -47,7 +49,7 @@ fn unclosed(inp: &mut Input<'_, '_>, open: Token, stmts: Vec<Stmt>) -> Block {
         .note("every `{` needs its `}`")
         .help("add the missing `}`");
     state.report(Failure { at, wanted: "`}`", special: Some(Box::new(diagnostic)) });
-    Block { stmts, span }
+    Block { stmts, span, is_broken: true }
 }
 
 /// A declaration word where a statement should start, not indented deeper than the declaration around it: a `}` is
@@ -242,7 +244,7 @@ fn recover(inp: &mut Input<'_, '_>, first: Token, open: Open) {
             }
             K::RBrace | K::HoleClose | K::EscClose | K::Eof => return,
             // The line before was left incomplete.
-            kind if open.parens > 0 && starts_statement(kind) && after_line_break(inp, first, at) => return,
+            kind if open.parens > 0 && is_statement_word(kind) && after_line_break(inp, first, at) => return,
             _ => {}
         }
     }
@@ -267,7 +269,7 @@ fn end_of_broken(tokens: &[Token], mut open: Open) -> usize {
                 K::Nl => {
                     let _ = fallback.get_or_insert(i + 1);
                     let next = tokens.get(i + 1).map_or(K::Eof, |t| t.kind);
-                    if starts_statement(next) {
+                    if is_statement_word(next) {
                         return fallback.unwrap_or(i + 1);
                     }
                 }
@@ -283,6 +285,7 @@ fn end_of_broken(tokens: &[Token], mut open: Open) -> usize {
     fallback.unwrap_or(tokens.len())
 }
 
-fn starts_statement(kind: K) -> bool {
+/// Words that begin a statement and nothing else.
+pub(crate) fn is_statement_word(kind: K) -> bool {
     matches!(kind, K::Let | K::If | K::While | K::For | K::Do | K::Return | K::Break | K::Continue)
 }

@@ -3,6 +3,7 @@
 use diagnostics::Diagnostic;
 use diagnostics::span::Span;
 
+use crate::stmt::is_statement_word;
 use crate::token::K;
 
 /// Reason and idiom for a doctrine word.
@@ -60,6 +61,26 @@ pub(crate) fn legacy_error(span: Span, word: &str) -> Diagnostic {
         .help(help)
 }
 
+/// What a word that begins a declaration in other languages is called here.
+pub(crate) fn foreign_declaration(word: &str) -> Option<&'static str> {
+    Some(match word {
+        "union" | "enum" | "variant" => "a union is `type Name = First | Second(field: Type)`",
+        "struct" | "object" | "record" | "data" => {
+            "a class is `class Name { field: Type }`, a record `typedef Name = { field: Type }`"
+        }
+        "trait" | "protocol" => "an interface is `interface Name { fn method(arg: Type) -> Type }`",
+        "import" | "include" | "require" | "from" | "module" | "package" => {
+            "a module is its directory; another one is named with `use path/to/module`"
+        }
+        "func" | "function" | "fun" | "def" | "sub" => "a function is `fn name(arg: Type) -> Type { … }`",
+        "var" | "val" | "static" | "final" => {
+            "a constant is `const NAME = 1`; state that changes lives in objects and actors"
+        }
+        "actor" => "an actor is a class with a method `fn receive(m: Message)`, started by `spawn`",
+        _ => return None,
+    })
+}
+
 /// Note and help for a plain "expected …, found …".
 pub(crate) fn advice(found: K, wanted: &str) -> (&'static str, &'static str) {
     let value_wanted = wanted == "an expression";
@@ -97,6 +118,10 @@ pub(crate) fn advice(found: K, wanted: &str) -> (&'static str, &'static str) {
         K::Eof => ("the file ends inside a construct", "complete it; a closing `}` may be missing"),
         K::Mut if wanted.contains("name") => ("every local can be assigned again", "leave `mut` out"),
         K::Else => ("`else` follows the `}` of an `if`", "write `if c { … } else { … }`"),
+        kind if wanted == "a field name or `}`" && is_statement_word(kind) => (
+            "braces behind a name hold the fields of a new object: `Name { field: value }`",
+            "an arm of `switch` is `case value:` with its statements behind the colon, without braces",
+        ),
         kind if wanted.contains("name") && !kind.is_name() => {
             ("reserved words and punctuation are not names", "choose another name")
         }

@@ -296,3 +296,39 @@ fn messages_name_what_was_expected_and_found() {
         assert_eq!(report(source).title, title, "{source}");
     }
 }
+
+/// Habits from other languages: the help names the idiom.
+#[test]
+fn foreign_forms_are_told_the_idiom() {
+    for (source, help) in [
+        ("union A = B | C", "a union is `type"),
+        ("struct A { n: Int }", "a class is `class"),
+        ("import a", "`use path/to/module`"),
+        ("func f() { }", "a function is `fn"),
+        ("var x = 1", "a constant is `const"),
+        ("x", "move statements into a function"),
+        ("fn f(n: Int) { switch n {\n case A { return\n }\n default: 1 } }", "`case value:`"),
+        ("fn f(n: Int) { switch n {\n case 1: { return\n }\n default: 1 } }", "leave the braces out"),
+        ("fn f() { let m = { 1: 2 }\n}", "fill it with `set(m, key, value)`"),
+    ] {
+        let found = report(source).help.unwrap_or_default();
+        assert!(found.contains(help), "{source}\n{found}");
+    }
+}
+
+/// A block from which something was left out says so, and so do the blocks around it.
+#[test]
+fn broken_blocks_are_marked() {
+    for (source, broken) in [
+        ("fn f() { if a { b( } }", true),
+        ("fn f() { switch a { default: let } }", true),
+        ("fn f() { let s = \"${}\" }", true),
+        ("fn f() {", true),
+        ("fn f() { if a { b() } }", false),
+        ("fn g() { b( }\nfn f() { }", false),
+    ] {
+        let file = syntax::parse(diagnostics::span::FileId(0), source.as_bytes(), &[]).file;
+        let Some(syntax::ast::Decl::Fn(f)) = file.decls.last() else { panic!("{source}") };
+        assert_eq!(f.body.is_broken, broken, "{source}");
+    }
+}

@@ -8,9 +8,12 @@ use diagnostics::Diagnostic;
 use diagnostics::render::{SourceFile, render};
 use project::{Project, ProjectFile};
 
+use crate::bundle::Bundle;
 use crate::options::{Action, Invocation, Stage, USAGE, help_text, usage_error};
-use crate::pipeline::{self, Tests};
-use crate::{crash, fmt, output};
+use crate::pipeline::{self, Entry, Tests};
+use crate::{crash, executable, fmt, output, scaffold, testing};
+
+pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 const OK: i32 = 0;
 const ERRORS: i32 = 1;
@@ -19,7 +22,7 @@ const ERRORS: i32 = 1;
 pub fn execute(invocation: &Invocation) -> i32 {
     match &invocation.action {
         Action::Version => {
-            output::stdout(&format!("writeonce {} {}\n", env!("CARGO_PKG_VERSION"), crash::platform()));
+            output::stdout(&format!("writeonce {VERSION} {}\n", crash::platform()));
             OK
         }
         Action::Help => {
@@ -30,8 +33,13 @@ pub fn execute(invocation: &Invocation) -> i32 {
             output::stderr(&format!("woc: `woc {form}` is not available yet in this version\n"));
             USAGE
         }
-        // `woc PATH` on a program will also build `target/<name>`, together with `woc build`; until then it checks.
+        Action::Make(path) => make(invocation, path),
         Action::Check(path) => check(invocation, path),
+        Action::Build { path, output } => build(invocation, path, output.as_deref()),
+        Action::Test { path, filter, only: None } => test(invocation, path, filter.as_deref()),
+        Action::Test { path, only: Some(number), .. } => run_test(invocation, path, *number),
+        Action::New { name, library } => scaffold::create(name, *library),
+        Action::UpdateDeps(dir) => update_deps(invocation, dir),
         Action::Run { path, args } => run(invocation, path, args),
         Action::Dump { stage, path } => dump(invocation, *stage, path),
         Action::Fmt { paths, check } => fmt::run(invocation, paths, *check),
@@ -48,16 +56,9 @@ struct Session<'a> {
 impl Session<'_> {
     /// Reads the project; on failure everything is printed and the exit status is the error.
     fn open<'a>(invocation: &'a Invocation, path: &Path) -> Result<Session<'a>, i32> {
-        match project::load(path, env!("CARGO_PKG_VERSION")) {
+        match project::load(path, VERSION) {
             Ok(project) => Ok(Session { invocation, project, diagnostics: Vec::new() }),
-            Err(project::Error::Unreadable(text)) => {
-                output::stderr(&format!("woc: {}\n", text.replace(char::is_control, "\u{fffd}")));
-                Err(USAGE)
-            }
-            Err(project::Error::Manifest { files, mut diagnostics }) => {
-                output::stderr(&render(&mut diagnostics, &files, invocation.format, output::color()));
-                Err(USAGE)
-            }
+            Err(error) => Err(refused(invocation, error)),
         }
     }
 
@@ -72,6 +73,37 @@ impl Session<'_> {
         failed
     }
 
+    /// All stages of the front end, and the report. The error is the exit status.
+    fn checked(&mut self, tests: Tests) -> Result<pipeline::Hir, i32> {
+        let hir = self.analyse(tests);
+        self.reported(hir)
+    }
+
+    /// `checked` for a command that runs the program: what the runtime lacks is refused as well.
+    fn runnable(&mut self, tests: Tests) -> Result<pipeline::Hir, i32> {
+        let hir = self.analyse(tests);
+        self.diagnostics.extend(hir.as_ref().and_then(pipeline::refusal));
+        self.reported(hir)
+    }
+
+    fn reported(&mut self, hir: Option<pipeline::Hir>) -> Result<pipeline::Hir, i32> {
+        match (self.report(), hir) {
+            (true, _) => Err(ERRORS),
+            (false, Some(hir)) => Ok(hir),
+            (false, None) => Err(crash::failed("the checker gave neither a program nor an error")),
+        }
+    }
+
+    /// The refusal of a program without an entry.
+    fn no_main(&self) -> i32 {
+        let kind = match self.project.kind {
+            project::Kind::Library => "library",
+            _ => "program",
+        };
+        output::stderr(&format!("woc: {kind} `{}` has no `main` to run\n", self.project.name));
+        USAGE
+    }
+
     /// All stages of the front end. The HIR is missing if there is an error.
     fn analyse(&mut self, tests: Tests) -> Option<pipeline::Hir> {
         let (hir, diagnostics) = pipeline::check(&self.project, &self.invocation.flags, tests);
@@ -80,16 +112,51 @@ impl Session<'_> {
     }
 }
 
+/// Prints why there is no project; gives the exit status.
+fn refused(invocation: &Invocation, error: project::Error) -> i32 {
+    match error {
+        project::Error::Unreadable(text) => {
+            output::stderr(&format!("woc: {}\n", text.replace(char::is_control, "\u{fffd}")));
+        }
+        project::Error::Manifest { files, mut diagnostics } => {
+            output::stderr(&render(&mut diagnostics, &files, invocation.format, output::color()));
+        }
+    }
+    USAGE
+}
+
 fn check(invocation: &Invocation, path: &Path) -> i32 {
-    let mut session = match Session::open(invocation, path) {
-        Ok(session) => session,
+    let checked = Session::open(invocation, path).and_then(|mut session| session.checked(Tests::Keep));
+    checked.map_or_else(|status| status, |_| OK)
+}
+
+/// `woc PATH`.
+fn make(invocation: &Invocation, path: &Path) -> i32 {
+    match Session::open(invocation, path) {
+        Ok(session) if session.project.kind == project::Kind::Program => build_session(session, None),
+        Ok(mut session) => session.checked(Tests::Keep).map_or_else(|status| status, |_| OK),
+        Err(status) => status,
+    }
+}
+
+fn build(invocation: &Invocation, path: &Path, out: Option<&Path>) -> i32 {
+    Session::open(invocation, path).map_or_else(|status| status, |session| build_session(session, out))
+}
+
+fn build_session(mut session: Session<'_>, out: Option<&Path>) -> i32 {
+    let hir = match session.runnable(Tests::Drop) {
+        Ok(hir) => hir,
         Err(status) => return status,
     };
-    let hir = session.analyse(Tests::Keep);
-    match (session.report(), hir) {
-        (true, _) => ERRORS,
-        (false, Some(_)) => OK,
-        (false, None) => crash::failed("the checker gave neither a program nor an error"),
+    if !pipeline::has_main(&hir) {
+        return session.no_main();
+    }
+    match executable::write(&session.project, &session.invocation.flags, session.invocation.optimize, out) {
+        Ok(()) => OK,
+        Err(text) => {
+            output::stderr(&format!("woc: {}\n", text.replace(char::is_control, "\u{fffd}")));
+            USAGE
+        }
     }
 }
 
@@ -98,22 +165,83 @@ fn run(invocation: &Invocation, path: &Path, args: &[OsString]) -> i32 {
         Ok(session) => session,
         Err(status) => return status,
     };
-    let hir = session.analyse(Tests::Drop);
-    if session.report() {
-        return ERRORS;
-    }
-    let Some(hir) = hir else {
-        return crash::failed("the checker gave neither a program nor an error");
+    let hir = match session.runnable(Tests::Drop) {
+        Ok(hir) => hir,
+        Err(status) => return status,
     };
     if !pipeline::has_main(&hir) {
-        let kind = if session.project.kind == project::Kind::Library { "library" } else { "program" };
-        output::stderr(&format!("woc: {kind} `{}` has no `main` to run\n", session.project.name));
-        return USAGE;
+        return session.no_main();
     }
     let args = args.iter().map(|a| a.clone().into_vec()).collect();
-    match pipeline::run(&hir, &session.project, invocation.optimize, args) {
+    match pipeline::run(&hir, &session.project, invocation.optimize, Entry::Main, args) {
         Ok(status) => status,
         Err(what) => crash::failed(&what),
+    }
+}
+
+/// The program of a built executable, with all of `argv` (its name first).
+pub fn run_built(bundle: &Bundle, argv: Vec<OsString>) -> i32 {
+    let (hir, diagnostics) = pipeline::check(&bundle.project, &bundle.flags, Tests::Drop);
+    let Some(hir) = hir else {
+        let first = diagnostics.iter().find(|d| d.is_error()).map_or("no error", |d| d.title.as_str());
+        return crash::failed(&format!("the built program does not check: {first}"));
+    };
+    let args = argv.into_iter().skip(1).map(OsString::into_vec).collect();
+    match pipeline::run(&hir, &bundle.project, bundle.optimize, Entry::Main, args) {
+        Ok(status) => status,
+        Err(what) => crash::failed(&what),
+    }
+}
+
+/// A built executable whose program cannot be read.
+pub fn refuse_damaged(text: &str) -> i32 {
+    let name = std::env::args_os().next().unwrap_or_default();
+    let name = Path::new(&name).file_name().unwrap_or_default().to_string_lossy().into_owned();
+    output::stderr(&format!("{name}: {text}\n"));
+    USAGE
+}
+
+fn test(invocation: &Invocation, path: &Path, filter: Option<&str>) -> i32 {
+    let mut session = match Session::open(invocation, path) {
+        Ok(session) => session,
+        Err(status) => return status,
+    };
+    let hir = match session.runnable(Tests::Keep) {
+        Ok(hir) => hir,
+        Err(status) => return status,
+    };
+    let tests = pipeline::tests(&hir, &session.project);
+    if testing::run_all(invocation, path, &tests, filter) { OK } else { ERRORS }
+}
+
+/// One test as the program of this process. What the checker has to say, `test` said.
+fn run_test(invocation: &Invocation, path: &Path, number: usize) -> i32 {
+    let mut session = match Session::open(invocation, path) {
+        Ok(session) => session,
+        Err(status) => return status,
+    };
+    match session.analyse(Tests::Keep) {
+        Some(hir) if number < hir.tests.len() => {
+            match pipeline::run(&hir, &session.project, invocation.optimize, Entry::Test(number), Vec::new()) {
+                Ok(status) => status,
+                Err(what) => crash::failed(&what),
+            }
+        }
+        _ => {
+            output::stderr("woc: the program changed while its tests ran\n");
+            USAGE
+        }
+    }
+}
+
+fn update_deps(invocation: &Invocation, dir: &Path) -> i32 {
+    match project::update_deps(dir, VERSION) {
+        Ok(pinned) => {
+            let lines: Vec<String> = pinned.iter().map(|(key, commit)| format!("{key} {commit}\n")).collect();
+            output::stdout(&lines.concat());
+            OK
+        }
+        Err(error) => refused(invocation, error),
     }
 }
 

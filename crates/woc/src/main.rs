@@ -1,23 +1,32 @@
 //! The command `woc`: all of the compiler's input and output, printing and exit codes (language specification 14).
 //!
 //! Exit codes: 0 success, 1 errors in the program, 2 usage, unreadable input or manifest, 70 internal failure.
-//! `woc run` passes the program's own status on.
+//! `woc run` passes the program's own status on. An executable that `woc build` made is this one with a program behind
+//! it, and runs that instead.
 
+mod bundle;
 mod command;
 mod crash;
+mod executable;
 mod fmt;
 mod options;
 mod output;
 mod pipeline;
+mod scaffold;
+mod testing;
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() {
     let args: Vec<std::ffi::OsString> = std::env::args_os().collect();
-    let status = crash::guarded(move || match options::parse(args) {
-        Ok(invocation) => command::execute(&invocation),
-        Err(status) => status,
+    let status = crash::guarded(move || match executable::attached() {
+        Ok(None) => match options::parse(args) {
+            Ok(invocation) => command::execute(&invocation),
+            Err(status) => status,
+        },
+        Ok(Some(bundle)) => command::run_built(&bundle, args),
+        Err(text) => command::refuse_damaged(&text),
     });
     // Nothing is worth destroying: large trees would take longer to free than to compile.
     std::process::exit(status);

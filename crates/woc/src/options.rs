@@ -12,11 +12,16 @@ use crate::output;
 pub const USAGE: i32 = 2;
 
 const USAGE_TEXT: &str = "\
-usage: woc PATH                      check a program, a library or a single file
+usage: woc PATH                      build a program, check a library, a directory or a single file
        woc check PATH                report every diagnostic, write nothing
        woc run PATH [-- ARG...]      compile in memory and run
+       woc build PATH [-o OUT]       make one executable; OUT is target/NAME if not given
+       woc test [PATH] [--filter TEXT]
+                                     run each test block, or those with TEXT in their names
+       woc new [--lib] NAME          make a directory with a program or library to start from
        woc fmt [--check] PATH...     rewrite files in canonical form, or list those that would change
-       woc dump STAGE PATH           STAGE: tokens, ast, hir, gc, plan, mir, clif, asm
+       woc dump STAGE PATH           STAGE: tokens, ast, hir, gc, mir, clif, asm
+       woc --update-deps DIR         fetch the git dependencies again and rewrite wo.lock
        woc version
 options: -D NAME (defines a build flag, repeatable), --format human|short|json
 ";
@@ -33,7 +38,25 @@ pub struct Invocation {
 
 #[derive(Clone, Debug)]
 pub enum Action {
+    /// `woc PATH`: builds a program, checks everything else.
+    Make(PathBuf),
     Check(PathBuf),
+    Build {
+        path: PathBuf,
+        /// `target/NAME` in the project if not given.
+        output: Option<PathBuf>,
+    },
+    Test {
+        path: PathBuf,
+        filter: Option<String>,
+        /// Runs the test of this number as the program, in this process: `woc test` starts itself so for each test.
+        only: Option<usize>,
+    },
+    New {
+        name: OsString,
+        library: bool,
+    },
+    UpdateDeps(PathBuf),
     Run {
         path: PathBuf,
         args: Vec<OsString>,
@@ -112,18 +135,35 @@ enum Command {
         path: PathBuf,
     },
     Version,
-    Build(Later),
-    Test(Later),
+    Build {
+        path: PathBuf,
+        #[arg(short = 'o', value_name = "OUT")]
+        output: Option<PathBuf>,
+    },
+    Test {
+        #[arg(default_value = ".")]
+        path: PathBuf,
+        #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
+        filter: Option<String>,
+        #[arg(long, hide = true)]
+        only: Option<usize>,
+    },
     Fmt {
         #[arg(long)]
         check: bool,
         #[arg(required = true, value_name = "PATH")]
         paths: Vec<PathBuf>,
     },
-    New(Later),
+    New {
+        #[arg(long)]
+        lib: bool,
+        name: OsString,
+    },
     Db(Later),
     #[command(hide = true)]
-    UpdateDeps(Later),
+    UpdateDeps {
+        dir: PathBuf,
+    },
 }
 
 #[derive(Args)]
@@ -147,16 +187,17 @@ pub fn parse(args: Vec<OsString>) -> Result<Invocation, i32> {
     }
     let action = match (cli.command, cli.path) {
         _ if cli.version => Action::Version,
-        (Some(Command::Check { path }), _) | (None, Some(path)) => Action::Check(path),
+        (None, Some(path)) => Action::Make(path),
+        (Some(Command::Check { path }), _) => Action::Check(path),
         (Some(Command::Run { path, args }), _) => Action::Run { path, args },
         (Some(Command::Dump { stage, path }), _) => Action::Dump { stage, path },
         (Some(Command::Version), _) => Action::Version,
-        (Some(Command::Build(_)), _) => Action::Unavailable("build"),
-        (Some(Command::Test(_)), _) => Action::Unavailable("test"),
+        (Some(Command::Build { path, output }), _) => Action::Build { path, output },
+        (Some(Command::Test { path, filter, only }), _) => Action::Test { path, filter, only },
         (Some(Command::Fmt { check, paths }), _) => Action::Fmt { paths, check },
-        (Some(Command::New(_)), _) => Action::Unavailable("new"),
+        (Some(Command::New { lib, name }), _) => Action::New { name, library: lib },
         (Some(Command::Db(_)), _) => Action::Unavailable("db"),
-        (Some(Command::UpdateDeps(_)), _) => Action::Unavailable("--update-deps"),
+        (Some(Command::UpdateDeps { dir }), _) => Action::UpdateDeps(dir),
         (None, None) => return Err(usage_error("a PATH or a command is missing")),
     };
     let format = match cli.common.format {

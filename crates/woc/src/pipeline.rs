@@ -47,13 +47,47 @@ pub fn check(project: &Project, flags: &[String], tests: Tests) -> (Option<Hir>,
     (output.program.filter(|_| !failed), diagnostics)
 }
 
+/// A `test` block, for people.
+pub struct TestBlock<'a> {
+    pub name: &'a str,
+    /// Module path of its file; empty for the root.
+    pub module: String,
+}
+
+/// The test blocks in the order of `Entry::Test`.
+pub fn tests<'a>(hir: &'a Hir, project: &Project) -> Vec<TestBlock<'a>> {
+    let block = |(name, func): &'a (String, analysis::hir::FuncId)| {
+        let file = usize::try_from(func.0).ok().and_then(|i| hir.funcs.get(i)).map(|f| f.span.file);
+        let file = file.and_then(|f| usize::try_from(f.0).ok()).and_then(|i| project.files.get(i));
+        TestBlock { name, module: file.map(|f| f.module.join("/")).unwrap_or_default() }
+    };
+    hir.tests.iter().map(block).collect()
+}
+
 pub fn has_main(hir: &Hir) -> bool {
     hir.main.is_some()
 }
 
+/// Why a program without errors cannot be run all the same.
+pub fn refusal(hir: &Hir) -> Option<Diagnostic> {
+    analysis::refuse_store(hir)
+}
+
+/// What the first fiber runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Entry {
+    Main,
+    /// The test block of this number, which must exist.
+    Test(usize),
+}
+
 /// Compiles in memory and runs; the result is the program's exit status, the error an internal failure.
-pub fn run(hir: &Hir, project: &Project, optimize: bool, args: Vec<Vec<u8>>) -> Result<i32, String> {
-    let program = lower(hir, project, optimize);
+pub fn run(hir: &Hir, project: &Project, optimize: bool, entry: Entry, args: Vec<Vec<u8>>) -> Result<i32, String> {
+    let mut program = lower(hir, project, optimize);
+    if let Entry::Test(number) = entry {
+        program.main = program.tests.get(number).map(|(_, entry)| *entry);
+    }
+    mir::keep_reachable(&mut program);
     let files = project.files.iter().map(|f| f.display.clone()).collect();
     let options = codegen::Options { optimize, verify: cfg!(debug_assertions), files, args };
     let image = codegen::compile(&program, &options)?;

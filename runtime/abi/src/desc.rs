@@ -80,6 +80,8 @@ pub enum Reply {
     None,
     /// A plain scalar.
     One,
+    /// An actor's address or null: whoever drops the reply gives it up.
+    Actor,
     /// A nullable scalar: tag, value.
     Pair,
 }

@@ -2,7 +2,7 @@
 //!
 //! Every heap object starts with a header of two 32-bit words: a reference count and a kind. The count is not atomic:
 //! an object belongs to one shard at a time. A negative count (as `i32`) marks an immortal object, which is never
-//! counted and never freed. Kinds below `FIRST_CLASS` are built in; `FIRST_CLASS + i` is class `i` of the program.
+//! counted and never freed; the count of others may carry the flag `QUIET`. Kinds below `FIRST_CLASS` are built in; `FIRST_CLASS + i` is class `i` of the program.
 
 /// Reference count, `i32`.
 pub const COUNT: i32 = 0;
@@ -13,6 +13,11 @@ pub const FIELDS: i32 = 8;
 
 /// Count of immortal objects (literals).
 pub const IMMORTAL: i32 = i32::MIN / 2;
+
+/// Flag in the count of mortal objects. Set: the object cannot be on a cycle, or waits already for the cycle collector
+/// to look at it. After a release that leaves a count word above this value there is nothing to do; any other one goes
+/// to `rt.released`, which frees the object or notes it for the collector.
+pub const QUIET: i32 = 1 << 30;
 
 pub const KIND_TEXT: u32 = 0;
 pub const KIND_BYTES: u32 = 1;

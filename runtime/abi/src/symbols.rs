@@ -50,8 +50,9 @@ pub const SYMBOLS: &[Symbol] = &[
     // -- memory ------------------------------------------------------------------------------------------------
     // class index -> object of that class, count 1, all field words zero
     sym("rt.new", &[W], &[W]),
-    // object whose count has just reached zero; frees it and what only it held, iteratively
-    pure("rt.free", &[W], &[]),
+    // object one of whose references was just given up, leaving a count word of `layout::QUIET` or less; frees it and
+    // what only it held, iteratively, or notes it as a possible part of a garbage cycle
+    pure("rt.released", &[W], &[]),
     // the program's arguments as `multi Text`
     sym("rt.args", &[], &[W]),
     // actor addresses count atomically; null is allowed

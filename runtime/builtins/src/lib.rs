@@ -4,7 +4,22 @@
 mod io;
 mod pure;
 
-/// Name and address of every runtime function.
+/// Name and address of every runtime function, each once.
 pub fn functions() -> impl Iterator<Item = (&'static str, *const u8)> {
     pure::functions().into_iter().chain(io::functions())
+}
+
+#[cfg(test)]
+mod tests {
+    /// The table of addresses holds the names of the contract: none missing, none besides, none twice.
+    #[test]
+    fn every_symbol_has_its_function() {
+        let mut names: Vec<&str> = super::functions().map(|(name, _)| name).collect();
+        names.sort_unstable();
+        let mut wanted: Vec<&str> = abi::symbols::SYMBOLS.iter().map(|s| s.name).collect();
+        wanted.sort_unstable();
+        assert_eq!(names, wanted);
+        wanted.dedup();
+        assert_eq!(names.len(), wanted.len(), "a name stands twice");
+    }
 }

@@ -1,5 +1,9 @@
 //! Encodings without objects and without I/O: JSON scanning and escaping, the text form of floats, base64, CRC-32.
 //! Safe code only; every function accepts any bytes.
+#![cfg_attr(
+    not(test),
+    deny(clippy::disallowed_methods, clippy::disallowed_types, clippy::print_stderr, clippy::print_stdout)
+)]
 #![forbid(unsafe_code)]
 #![allow(clippy::indexing_slicing, reason = "scanners index within bounds they have just checked")]
 

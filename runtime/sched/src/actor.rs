@@ -10,7 +10,7 @@ use abi::trap;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicI64, Ordering};
 use values::ctx::Ctx;
-use values::object::Obj;
+use values::object::{Obj, charge_extra, uncharge};
 
 /// How long a sender gives way to a busy target, in milliseconds.
 const GIVE_WAY_MS: i64 = 200;
@@ -136,7 +136,7 @@ pub fn sweep(s: &mut Shard) {
         match actor.life {
             // Looked at again when it becomes idle.
             Life::Busy => {}
-            Life::Gone if refs == 0 => free(a),
+            Life::Gone if refs == 0 => free(s, a),
             Life::Gone => {}
             Life::Idle if refs > own_addresses(s, actor) => {}
             Life::Idle => {
@@ -152,7 +152,8 @@ pub fn sweep(s: &mut Shard) {
     s.reclaiming = false;
 }
 
-fn free(actor: *mut Actor) {
+fn free(s: &mut Shard, actor: *mut Actor) {
+    uncharge(&mut s.ctx, size_of::<Actor>());
     // SAFETY: made by `Box::into_raw` in `spawn`; no address is left and it is off the shard's list.
     drop(unsafe { Box::from_raw(actor) });
 }
@@ -208,6 +209,10 @@ pub fn parked(s: &mut Shard, actor: &mut Actor) {
 pub fn spawn(ctx: &mut Ctx, class: u32, state: *mut Obj) -> *mut Actor {
     let state = hand_over(ctx, state);
     if ctx.trap != 0 {
+        return std::ptr::null_mut();
+    }
+    if !charge_extra(ctx, size_of::<Actor>()) {
+        shim::release(ctx, state);
         return std::ptr::null_mut();
     }
     let s = fiber::of(ctx).shard();
@@ -299,7 +304,13 @@ fn put_or_wait(ctx: &mut Ctx, target: *mut Actor, msg: *mut Obj, for_call: bool)
         let outcome = park(ctx, Wait::Space, until);
         if outcome != Outcome::Ready {
             // SAFETY: as above.
-            unsafe { &mut *target }.space.retain(|t| *t != token);
+            let space = unsafe { &mut (*target).space };
+            // Waits that are over leave at the front: each lasts 200 ms at most, and looking through all of them would
+            // cost the square of a crowd.
+            let s = fiber::of(ctx).shard();
+            while space.front().is_some_and(|t| s.waiting(*t).is_none()) {
+                let _ = space.pop_front();
+            }
         }
         if outcome == Outcome::Unwind {
             shim::release(ctx, msg);
@@ -534,11 +545,16 @@ pub fn turn(f: *mut fiber::Fiber) -> bool {
     shim::release(&mut f.ctx, msg);
     if code == trap::UNWIND {
         let _ = s.wake(caller, Outcome::Closed);
-    } else if let (image, Some(waiting)) = (s.image, s.waiting(caller)) {
-        waiting.reply = f.out;
-        waiting.reply_pair =
-            image.shapes.classes.get(actor.class as usize).is_some_and(|c| c.reply == Some(Reply::Pair));
-        let _ = s.wake(caller, Outcome::Ready);
+    } else {
+        let reply = s.image.shapes.classes.get(actor.class as usize).and_then(|c| c.reply);
+        if let Some(waiting) = s.waiting(caller) {
+            waiting.reply = f.out;
+            waiting.reply_pair = reply == Some(Reply::Pair);
+            let _ = s.wake(caller, Outcome::Ready);
+        } else if reply == Some(Reply::Actor) {
+            // Nobody waits, or not any more: the address that `receive` gave is given up.
+            release_in(s, std::ptr::with_exposed_provenance_mut(f.out[0] as usize));
+        }
     }
     if s.ending {
         return false;

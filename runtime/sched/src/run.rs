@@ -248,6 +248,12 @@ unsafe fn end(s: *mut Shard) {
             }
             sh.reclaiming = false;
             actor::sweep(sh);
+            // What a cycle held may end an actor, and that leave another cycle.
+            values::cycles::collect_all(&mut sh.ctx);
+            while !sh.orphans.is_empty() {
+                actor::sweep(sh);
+                values::cycles::collect_all(&mut sh.ctx);
+            }
         }
         if let Some(mut line) = line {
             let objects = format!(" objects_live={}", sh.heap.objects_live);

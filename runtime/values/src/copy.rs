@@ -45,7 +45,7 @@ pub unsafe fn transfer(ctx: &mut Ctx, obj: *mut Obj) -> *mut Obj {
             return obj;
         }
         let mut copier = Copier::new(ctx, true);
-        if object::count(obj) > 1 {
+        if !object::is_unique(copier.plans, obj) {
             let copy = copier.copy(obj);
             object::release(ctx, obj);
             return copy;
@@ -64,7 +64,7 @@ pub unsafe fn transfer(ctx: &mut Ctx, obj: *mut Obj) -> *mut Obj {
                 if slot != Slot::Counted || child.is_null() || object::count(child) < 0 {
                     return true;
                 }
-                if object::count(child) == 1 {
+                if object::is_unique(copier.plans, child) {
                     if (*child).kind > KIND_BYTES {
                         nested.push(child);
                     }
@@ -100,7 +100,7 @@ pub unsafe fn transfer(ctx: &mut Ctx, obj: *mut Obj) -> *mut Obj {
 ///
 /// # Safety
 /// `owner` is a live object, not changed in shape by `visit`.
-unsafe fn each_slot(plans: &Plans, owner: *mut Obj, mut visit: impl FnMut(Slot, *mut u64) -> bool) -> bool {
+pub(crate) unsafe fn each_slot(plans: &Plans, owner: *mut Obj, mut visit: impl FnMut(Slot, *mut u64) -> bool) -> bool {
     // SAFETY: the caller's promise; offsets and counts come from the object's shape.
     unsafe {
         match (*owner).kind {
@@ -163,7 +163,7 @@ impl<'c> Copier<'c> {
                 });
                 if !done {
                     self.unfilled.clear();
-                    // A cycle among unfinished copies leaks here; the memory bound has been met already.
+                    // Of a cycle among unfinished copies the cycle collector hears here.
                     object::release(self.ctx, root);
                     return std::ptr::null_mut();
                 }
@@ -185,7 +185,7 @@ impl<'c> Copier<'c> {
                 object::retain(obj);
                 return obj;
             }
-            let shared = object::count(obj) > 1;
+            let shared = !object::is_unique(self.plans, obj);
             if shared {
                 if let Some(&copy) = self.memo.get(&obj) {
                     object::retain(copy);

@@ -3,12 +3,14 @@
 
 pub mod copy;
 pub mod ctx;
+pub mod cycles;
 pub mod decode;
 pub mod encode;
 pub mod equal;
 pub mod map;
 pub mod multi;
 pub mod object;
+mod shape;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 pub mod text;

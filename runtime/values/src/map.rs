@@ -62,7 +62,7 @@ pub fn new(ctx: &mut Ctx, key: TypeIdx, value: TypeIdx) -> *mut Obj {
         _ => Keys::Word,
     };
     let stride = 1 + plans(ctx).words(value) as u16;
-    let obj = object::allocate(ctx, size_of::<Map>(), KIND_MAP);
+    let obj = object::allocate(ctx, size_of::<Map>(), KIND_MAP, plans(ctx).traced_map(value));
     if !obj.is_null() {
         let null = std::ptr::null_mut();
         // SAFETY: fresh memory of the size of a `Map`; its header is already written, and stays.

@@ -36,7 +36,7 @@ const MAX_LEN: u64 = u32::MAX as u64;
 /// An empty multi with room for `hint` elements (values out of range are ignored); null and trap 4 when memory is
 /// short.
 pub fn new(ctx: &mut Ctx, element: TypeIdx, hint: i64) -> *mut Obj {
-    let obj = object::allocate(ctx, size_of::<Multi>(), KIND_MULTI);
+    let obj = object::allocate(ctx, size_of::<Multi>(), KIND_MULTI, plans(ctx).traced_multi(element));
     if obj.is_null() {
         return obj;
     }

@@ -4,9 +4,9 @@
 //! bounded stack. What a word in an object means is read from the shard's `Plans`, derived once from the `Shapes`.
 
 use crate::ctx::{Ctx, Heap, Image};
-use crate::{map, multi, text};
+use crate::{cycles, map, multi, shape, text};
 use abi::desc::{Shapes, TypeDesc, TypeIdx};
-use abi::layout::{FIRST_CLASS, KIND_BYTES, KIND_MAP, KIND_MULTI, KIND_TEXT};
+use abi::layout::{FIRST_CLASS, IMMORTAL, KIND_BYTES, KIND_MAP, KIND_MULTI, KIND_TEXT, QUIET};
 use std::alloc::Layout;
 use std::ffi::c_void;
 use std::sync::OnceLock;
@@ -15,7 +15,8 @@ use std::sync::atomic::{AtomicI32, AtomicI64, Ordering};
 /// A counted heap object: this header, then what its kind says (`abi::layout`).
 #[repr(C)]
 pub struct Obj {
-    /// Not used atomically by generated code; the type only makes shared immortal objects sound to read.
+    /// References, with the flag `layout::QUIET`. Not used atomically by generated code; the type only makes shared
+    /// immortal objects sound to read.
     pub count: AtomicI32,
     pub kind: u32,
 }
@@ -60,6 +61,8 @@ pub struct ClassPlan {
     pub slots: Vec<(usize, Slot)>,
     /// Per field, `,"name":` as JSON has it.
     pub json_keys: Vec<Vec<u8>>,
+    /// Its objects can be on a cycle.
+    pub traced: bool,
 }
 
 /// The shapes of an image, boiled down to what release and copy need.
@@ -75,14 +78,39 @@ struct TypePlan {
     slot: Slot,
     /// Words in a container, 1 or 2.
     words: u32,
+    /// A multi with elements of this type can be on a cycle; and a map with values of it.
+    traced_multi: bool,
+    traced_map: bool,
 }
 
 impl Plans {
     fn new(image: *const Image, shapes: &Shapes) -> Plans {
-        let types: Vec<_> = (0..shapes.types.len() as u32)
-            .map(|i| TypePlan { slot: slot_of(shapes, i), words: shapes.words(i) })
+        let cyclic = shape::cyclic(shapes);
+        let mut types: Vec<_> = (0..shapes.types.len() as u32)
+            .map(|i| TypePlan {
+                slot: slot_of(shapes, i),
+                words: shapes.words(i),
+                traced_multi: false,
+                traced_map: false,
+            })
             .collect();
-        let classes = shapes.classes.iter().map(|class| ClassPlan {
+        for (container, _) in shapes.types.iter().zip(&cyclic.types).filter(|(_, cyclic)| **cyclic) {
+            match *container {
+                TypeDesc::Multi(element) => {
+                    if let Some(t) = types.get_mut(element as usize) {
+                        t.traced_multi = true;
+                    }
+                }
+                TypeDesc::Map(_, value) => {
+                    if let Some(t) = types.get_mut(value as usize) {
+                        t.traced_map = true;
+                    }
+                }
+                _ => {}
+            }
+        }
+        let classes = shapes.classes.iter().zip(cyclic.classes).map(|(class, traced)| ClassPlan {
+            traced,
             size: (class.size as usize).max(size_of::<Obj>()),
             slots: class
                 .fields
@@ -105,6 +133,18 @@ impl Plans {
     #[must_use]
     pub fn words(&self, ty: TypeIdx) -> usize {
         self.types.get(ty as usize).map_or(1, |t| t.words as usize)
+    }
+
+    /// Whether a multi with elements of type `ty` can be on a cycle.
+    #[must_use]
+    pub(crate) fn traced_multi(&self, ty: TypeIdx) -> bool {
+        self.types.get(ty as usize).is_some_and(|t| t.traced_multi)
+    }
+
+    /// Whether a map with values of type `ty` can be on a cycle.
+    #[must_use]
+    pub(crate) fn traced_map(&self, ty: TypeIdx) -> bool {
+        self.types.get(ty as usize).is_some_and(|t| t.traced_map)
     }
 }
 
@@ -165,9 +205,19 @@ const CHUNK: i64 = 128 << 10;
 /// Bytes of the bound that no shard has taken.
 static AVAILABLE: AtomicI64 = AtomicI64::new(i64::MAX / 2);
 
+/// The process's bound in bytes.
+static LIMIT: AtomicI64 = AtomicI64::new(i64::MAX / 2);
+
 /// Sets the process-wide bound in bytes. Called once, before the program starts.
 pub fn set_heap_limit(bytes: u64) {
-    AVAILABLE.store(i64::try_from(bytes).unwrap_or(i64::MAX).min(i64::MAX / 2), Ordering::Relaxed);
+    let bytes = i64::try_from(bytes).unwrap_or(i64::MAX).min(i64::MAX / 2);
+    AVAILABLE.store(bytes, Ordering::Relaxed);
+    LIMIT.store(bytes, Ordering::Relaxed);
+}
+
+/// The process-wide bound in bytes.
+pub(crate) fn heap_limit() -> i64 {
+    LIMIT.load(Ordering::Relaxed)
 }
 
 /// Takes `bytes` from the shard's account. False: the process's bound is reached.
@@ -301,15 +351,39 @@ pub unsafe fn raw_realloc(ctx: &mut Ctx, place: *mut u8, old: usize, new: usize)
     std::ptr::null_mut()
 }
 
+/// Bytes of the process's bound held outside every shard's account, by a helper thread for instance; given back when
+/// dropped.
+#[derive(Debug, Default)]
+pub struct Claim(i64);
+
+impl Claim {
+    /// Takes `bytes` more; false beyond the bound.
+    #[must_use]
+    pub fn grow(&mut self, bytes: usize) -> bool {
+        let Ok(bytes) = i64::try_from(bytes) else { return false };
+        let take = |left: i64| (left >= bytes).then(|| left - bytes);
+        let taken = AVAILABLE.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_ok();
+        self.0 += if taken { bytes } else { 0 };
+        taken
+    }
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        let _ = AVAILABLE.fetch_add(self.0, Ordering::Relaxed);
+    }
+}
+
 /// An object of `bytes`, header set with count 1 and the rest not initialised; null and trap 4 when memory is short.
+/// `traced`: it can be on a cycle.
 #[inline]
-pub fn allocate(ctx: &mut Ctx, bytes: usize, kind: u32) -> *mut Obj {
+pub fn allocate(ctx: &mut Ctx, bytes: usize, kind: u32, traced: bool) -> *mut Obj {
     debug_assert!(bytes >= size_of::<Obj>());
     let place = raw_alloc(ctx, bytes).cast::<Obj>();
     if !place.is_null() {
         // SAFETY: fresh memory, large enough for the header and aligned to 8.
         unsafe {
-            place.write(Obj { count: AtomicI32::new(1), kind });
+            place.write(Obj { count: AtomicI32::new(if traced { 1 } else { QUIET | 1 }), kind });
             (*ctx.heap).objects_live += 1;
         }
     }
@@ -335,7 +409,7 @@ pub fn new(ctx: &mut Ctx, class: u32) -> *mut Obj {
         ctx.raise(abi::trap::EXPLICIT, "internal error: unknown class");
         return std::ptr::null_mut();
     };
-    let obj = allocate(ctx, plan.size, FIRST_CLASS + class);
+    let obj = allocate(ctx, plan.size, FIRST_CLASS + class, plan.traced);
     if !obj.is_null() {
         let fields = plan.size - size_of::<Obj>();
         // SAFETY: the object has `plan.size` bytes, the first of which are its header.
@@ -354,7 +428,24 @@ pub fn new(ctx: &mut Ctx, class: u32) -> *mut Obj {
 #[must_use]
 pub unsafe fn count(obj: *mut Obj) -> i32 {
     // SAFETY: the caller's promise.
-    unsafe { (*obj).count.load(Ordering::Relaxed) }
+    let word = unsafe { (*obj).count.load(Ordering::Relaxed) };
+    if word < 0 { word } else { word & !QUIET }
+}
+
+/// Whether a reference to `obj` is the only word that refers to it: nothing else counts it, and the cycle collector has
+/// not noted it. False for immortal objects.
+///
+/// # Safety
+/// `obj` is a live object.
+#[inline]
+pub(crate) unsafe fn is_unique(plans: &Plans, obj: *mut Obj) -> bool {
+    // SAFETY: the caller's promise.
+    unsafe {
+        match (*obj).count.load(Ordering::Relaxed) {
+            1 => true,
+            word => word == QUIET | 1 && ((*obj).kind <= KIND_BYTES || !cycles::is_traced(plans, obj)),
+        }
+    }
 }
 
 /// Takes one more reference; null is allowed.
@@ -368,15 +459,15 @@ pub unsafe fn retain(obj: *mut Obj) {
     }
     // SAFETY: the caller's promise. Only this thread writes the counts of mortal objects.
     unsafe {
-        let n = count(obj);
+        let n = (*obj).count.load(Ordering::Relaxed);
         if n >= 0 {
             // A count that reaches the top stays: the object lives for ever rather than being freed too early.
-            (*obj).count.store(if n == i32::MAX { abi::layout::IMMORTAL } else { n + 1 }, Ordering::Relaxed);
+            (*obj).count.store(if n == i32::MAX { IMMORTAL } else { n + 1 }, Ordering::Relaxed);
         }
     }
 }
 
-/// Gives up one reference, true when it was the last; null is allowed.
+/// Gives up one reference, true when `released` must follow; null is allowed.
 ///
 /// # Safety
 /// `obj` is null or a live object of this shard of which the caller owns a reference.
@@ -387,12 +478,12 @@ unsafe fn drop_count(obj: *mut Obj) -> bool {
     }
     // SAFETY: the caller's promise. Only this thread writes the counts of mortal objects.
     unsafe {
-        let n = count(obj);
+        let n = (*obj).count.load(Ordering::Relaxed);
         if n < 0 {
             return false;
         }
         (*obj).count.store(n - 1, Ordering::Relaxed);
-        n == 1
+        n <= QUIET + 1
     }
 }
 
@@ -405,7 +496,7 @@ pub unsafe fn release(ctx: &mut Ctx, obj: *mut Obj) {
     // SAFETY: the caller's promise.
     unsafe {
         if drop_count(obj) {
-            free(ctx, obj);
+            released(ctx, obj);
         }
     }
 }
@@ -454,24 +545,29 @@ fn release_actor(ctx: &mut Ctx, word: u64) {
 
 // -- release -----------------------------------------------------------------------------------------------------
 
-/// Frees an object whose count is zero, and what only it held.
+/// Looks at an object that has lost a reference: frees it and what only it held, or notes that it may be part of a
+/// garbage cycle.
 ///
 /// # Safety
-/// `obj` is an object of this shard whose count has reached zero.
+/// `obj` is an object of this shard, one of whose references was just given up, leaving a count word of `QUIET` or less.
 #[inline]
-pub unsafe fn free(ctx: &mut Ctx, obj: *mut Obj) {
-    // SAFETY: the caller's promise.
+pub unsafe fn released(ctx: &mut Ctx, obj: *mut Obj) {
+    // SAFETY: the caller's promise; texts never lose `QUIET`, so one that comes here is dead. A context always points
+    // at the heap of its shard.
     unsafe {
         if (*obj).kind <= KIND_BYTES {
             text::free(ctx, obj);
-        } else {
+        } else if cycles::settle(&mut *ctx.heap, plans(ctx), obj) {
             free_graph(ctx, obj);
+        } else {
+            cycles::tidy(ctx);
         }
     }
 }
 
 /// Objects whose count is zero and which are still to be taken apart.
-struct Dead(Vec<*mut Obj>);
+#[derive(Default)]
+pub(crate) struct Dead(Vec<*mut Obj>);
 
 impl Dead {
     /// Remembers a dead object. When not even the list can grow, the object leaks: memory is then gone for good and
@@ -482,11 +578,15 @@ impl Dead {
         }
     }
 
+    pub(crate) fn pop(&mut self) -> Option<*mut Obj> {
+        self.0.pop()
+    }
+
     /// Gives up one reference. Texts are freed at once; true when a larger object was put on the list.
     ///
     /// # Safety
     /// As for `release_slot`.
-    unsafe fn give_up(&mut self, ctx: &mut Ctx, slot: Slot, word: u64) -> bool {
+    pub(crate) unsafe fn give_up(&mut self, ctx: &mut Ctx, plans: &Plans, slot: Slot, word: u64) -> bool {
         match slot {
             Slot::Scalar => {}
             Slot::Actor => release_actor(ctx, word),
@@ -495,11 +595,12 @@ impl Dead {
                 // SAFETY: the caller's promise; a dead text is freed once, here.
                 unsafe {
                     if drop_count(obj) {
-                        if (*obj).kind > KIND_BYTES {
+                        if (*obj).kind <= KIND_BYTES {
+                            text::free(ctx, obj);
+                        } else if cycles::settle(&mut *ctx.heap, plans, obj) {
                             self.push(obj);
                             return true;
                         }
-                        text::free(ctx, obj);
                     }
                 }
             }
@@ -510,7 +611,10 @@ impl Dead {
 
 /// Takes dead objects apart, one after the other. A container is emptied from its end and goes back on the list when
 /// an element dies, so the list grows with the depth of the graph and never with the length of a container.
-unsafe fn free_graph(ctx: &mut Ctx, first: *mut Obj) {
+///
+/// # Safety
+/// `first` is dead: its count is zero, nothing refers to it, and the cycle collector does not know it.
+pub(crate) unsafe fn free_graph(ctx: &mut Ctx, first: *mut Obj) {
     // SAFETY: a context always points at the heap of its shard. The list is taken out, so a nested call has its own.
     let mut dead = Dead(std::mem::take(unsafe { &mut (*ctx.heap).dead }));
     let plans = plans(ctx);
@@ -532,7 +636,7 @@ unsafe fn free_graph(ctx: &mut Ctx, first: *mut Obj) {
                             let word = *(*m).data.add((*m).len as usize * words);
                             // The container goes below its element.
                             let top = dead.0.len();
-                            if dead.give_up(ctx, slot, word) {
+                            if dead.give_up(ctx, plans, slot, word) {
                                 interrupted = (*m).len > 0;
                                 if interrupted {
                                     dead.push(obj);
@@ -545,8 +649,7 @@ unsafe fn free_graph(ctx: &mut Ctx, first: *mut Obj) {
                         }
                     }
                     if !interrupted {
-                        multi::free_storage(ctx, m, words);
-                        deallocate(ctx, obj, size_of::<multi::Multi>());
+                        free_memory(ctx, plans, obj);
                     }
                 }
                 KIND_MAP => {
@@ -557,9 +660,9 @@ unsafe fn free_graph(ctx: &mut Ctx, first: *mut Obj) {
                     if key != Slot::Scalar || value != Slot::Scalar {
                         while !interrupted && let Some(entry) = map::take_last(m) {
                             // Keys are never containers.
-                            let _ = dead.give_up(ctx, key, *entry);
+                            let _ = dead.give_up(ctx, plans, key, *entry);
                             let top = dead.0.len();
-                            if dead.give_up(ctx, value, *entry.add(1)) {
+                            if dead.give_up(ctx, plans, value, *entry.add(1)) {
                                 interrupted = (*m).used > (*m).head;
                                 if interrupted {
                                     dead.push(obj);
@@ -572,8 +675,7 @@ unsafe fn free_graph(ctx: &mut Ctx, first: *mut Obj) {
                         }
                     }
                     if !interrupted {
-                        map::free_storage(ctx, m);
-                        deallocate(ctx, obj, size_of::<map::Map>());
+                        free_memory(ctx, plans, obj);
                     }
                 }
                 kind => {
@@ -582,18 +684,44 @@ unsafe fn free_graph(ctx: &mut Ctx, first: *mut Obj) {
                     if let Some(plan) = plan {
                         for &(offset, slot) in &plan.slots {
                             let word = *obj.cast::<u8>().add(offset).cast::<u64>();
-                            let _ = dead.give_up(ctx, slot, word);
+                            let _ = dead.give_up(ctx, plans, slot, word);
                         }
                         deallocate(ctx, obj, plan.size);
                     }
                 }
             }
         }
-        next = dead.0.pop();
+        next = dead.pop();
     }
     // A list that grew large is not kept.
     if dead.0.capacity() <= 1024 {
         // SAFETY: as above.
         unsafe { (*ctx.heap).dead = dead.0 };
+    }
+}
+
+/// Frees the memory of a container or class object, not what it holds.
+///
+/// # Safety
+/// `obj` is dead, and what it held has been given up.
+pub(crate) unsafe fn free_memory(ctx: &mut Ctx, plans: &Plans, obj: *mut Obj) {
+    // SAFETY: the caller's promise; the kind says what the object is.
+    unsafe {
+        match (*obj).kind {
+            KIND_MULTI => {
+                let m = obj.cast::<multi::Multi>();
+                multi::free_storage(ctx, m, plans.words((*m).element));
+                deallocate(ctx, obj, size_of::<multi::Multi>());
+            }
+            KIND_MAP => {
+                map::free_storage(ctx, obj.cast::<map::Map>());
+                deallocate(ctx, obj, size_of::<map::Map>());
+            }
+            kind => {
+                if let Some(plan) = plans.classes.get(kind.wrapping_sub(FIRST_CLASS) as usize) {
+                    deallocate(ctx, obj, plan.size);
+                }
+            }
+        }
     }
 }

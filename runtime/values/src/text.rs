@@ -142,7 +142,7 @@ fn allocate(ctx: &mut Ctx, kind: u32, len: usize, capacity: usize) -> *mut Obj {
         return std::ptr::null_mut();
     }
     let capacity = rounded(capacity);
-    let obj = object::allocate(ctx, HEAD + capacity, kind);
+    let obj = object::allocate(ctx, HEAD + capacity, kind, false);
     if !obj.is_null() {
         let text = obj.cast::<Text>();
         // SAFETY: fresh memory of at least `HEAD` bytes.

@@ -59,12 +59,16 @@ pub unsafe fn record(ctx: &mut Ctx, fp: u64, func: u32, line: u32) {
 #[must_use]
 pub fn lines(image: &Image, frames: &[Frame]) -> String {
     let mut out = String::new();
-    for (i, frame) in frames.iter().enumerate() {
-        if i > 0 {
+    for frame in frames {
+        let func = image.funcs.get(frame.func as usize);
+        if func.is_some_and(|f| f.display.is_empty()) {
+            continue; // made by the compiler
+        }
+        if !out.is_empty() {
             out.push('\n');
         }
         // Writing to a `String` cannot fail.
-        let _ = match image.funcs.get(frame.func as usize) {
+        let _ = match func {
             _ if frame.func == LEFT_OUT => write!(out, "  ... {} frames left out", frame.line),
             Some(f) => write!(out, "  at {} ({}:{})", f.display, f.file, frame.line),
             None => write!(out, "  at ? (?:{})", frame.line),
@@ -77,7 +81,8 @@ pub fn lines(image: &Image, frames: &[Frame]) -> String {
 #[must_use]
 pub fn method<'a>(image: &'a Image, frames: &[Frame]) -> &'a str {
     let display = frames.first().and_then(|f| image.funcs.get(f.func as usize)).map_or("", |f| f.display.as_str());
-    display.rsplit('.').next().unwrap_or(display)
+    // The name of a test is any text.
+    if display.starts_with("test \"") { display } else { display.rsplit('.').next().unwrap_or(display) }
 }
 
 /// The line that trapped; 0 when no stack was recorded.

@@ -3,12 +3,10 @@
 use super::call::arguments;
 use super::site::Site;
 use super::{Cx, Want};
-use crate::hir::{Builtin, ClassId, Expr, ExprKind};
+use crate::hir::{Builtin, Expr, ExprKind};
 use crate::types::{Ty, TyKind, Types};
 use diagnostics::Diagnostic;
 use diagnostics::span::Span;
-use rustc_hash::FxHashSet;
-use std::collections::VecDeque;
 use syntax::ast::{self, Name};
 
 impl<'a> Cx<'_, 'a> {
@@ -131,76 +129,9 @@ impl<'a> Cx<'_, 'a> {
         self.report(
             Diagnostic::error(226, span, format!("`{shown}` has no usable reply type for `{message}`: {list}"))
                 .label("what would the reply be?")
-                .note("every `receive` for one message type must give the same result: a scalar, a `ref` or an `actor`, or nullable of one")
-                .help("give them one result type, or use `send` and answer with a message"),
+                .note("every `receive` for one message type must give the same result: a scalar, a `ref` or an `actor`, or nullable of one; texts and objects stay with their actor")
+                .help("give them one such result, or put the address of an actor into the message and `send` the answer to it"),
         );
-        None
-    }
-
-    /// Refuses traced objects in actor state and messages (`WO-E222`), as far as structure makes classes traced.
-    pub(super) fn check_untraced(&mut self, class: ClassId, message: Ty, span: Span) {
-        let traced = match self.traced.take() {
-            Some(traced) => traced,
-            None => crate::gc::traced_by_structure(&self.env.program),
-        };
-        let state = self.intern(TyKind::Class(class));
-        for (role, ty) in [("state", state), ("message", message)] {
-            let Some((path, found)) = self.traced_in(ty, &traced) else { continue };
-            let (shown, found) = (self.show(ty), self.class_name(found));
-            let place = if path == shown { format!("`{shown}`") } else { format!("`{path}`") };
-            self.report(
-                Diagnostic::error(
-                    222,
-                    span,
-                    format!("actor {role} `{shown}` holds traced objects: {place} is `{found}`"),
-                )
-                .label(format!("its {role} is not closed"))
-                .note(format!(
-                    "`{found}` lies on a cycle of fields, so its objects are shared and collected within one actor"
-                ))
-                .help(format!("break the cycle at `{found}`: hold an index or a key instead of the object")),
-            );
-            break;
-        }
-        self.traced = Some(traced);
-    }
-
-    /// The nearest traced class in what a value of type `start` holds, with the path of fields to it.
-    fn traced_in(&self, start: Ty, traced: &[bool]) -> Option<(String, ClassId)> {
-        let mut queue = VecDeque::from([(start, self.show(start))]);
-        let mut seen = FxHashSet::default();
-        while let Some((ty, path)) = queue.pop_front() {
-            if !seen.insert(ty) {
-                continue;
-            }
-            match self.kind(ty) {
-                TyKind::Nullable(inner) | TyKind::Maybe { inner, .. } | TyKind::Multi(inner) => {
-                    queue.push_back((inner, path))
-                }
-                TyKind::Map(key, value) => {
-                    queue.push_back((key, path.clone()));
-                    queue.push_back((value, path));
-                }
-                TyKind::Class(class) => {
-                    if traced.get(class.0 as usize).copied().unwrap_or(false) {
-                        return Some((path, class));
-                    }
-                    let decl = self.env.program.classes.get(class.0 as usize);
-                    for field in decl.into_iter().flat_map(|c| &c.fields) {
-                        queue.push_back((field.ty, format!("{path}.{}", field.name)));
-                    }
-                }
-                TyKind::Union(union) => {
-                    let decl = self.env.program.unions.get(union.0 as usize);
-                    for variant in decl.into_iter().flat_map(|u| &u.variants) {
-                        for (field, ty) in &variant.fields {
-                            queue.push_back((*ty, format!("{path}.{}.{field}", variant.name)));
-                        }
-                    }
-                }
-                _ => {}
-            }
-        }
         None
     }
 }

@@ -86,10 +86,6 @@ impl<'a> Cx<'_, 'a> {
                 return value;
             }
             let inner = self.strip(value.ty);
-            if matches!(self.kind(inner), TyKind::Backlink(..)) {
-                let construct = format!("`{shown}` of a backlink");
-                return self.refuse_tables(span, &construct);
-            }
             let found = sigs.iter().filter(|s| s.params.len() == args.len()).find(|s| {
                 let mut trial = Bindings::default();
                 s.params.first().is_some_and(|p| self.unify(&p.2, inner, &mut trial))
@@ -191,6 +187,11 @@ impl<'a> Cx<'_, 'a> {
             "multi_new" => return Expr { kind: ExprKind::List(Vec::new()), ty: Types::EMPTY_MULTI, span },
             "map_new" => return Expr { kind: ExprKind::EmptyMap, ty: Types::EMPTY_MAP, span },
             _ => {}
+        }
+        if matches!(shown, "push" | "pop" | "shift" | "set" | "remove" | "sort" | "reverse")
+            && let Some(container) = values.first()
+        {
+            self.warn_copy(container, span);
         }
         let first = values.first().map_or(Types::ERROR, |v| v.ty);
         if let TyKind::Multi(element) = self.kind(first) {

@@ -307,9 +307,11 @@ impl<'a> Cx<'_, 'a> {
             TyKind::Iface(iface) => self.call_iface(iface, recv, member, args, span),
             TyKind::Row(class) => {
                 let is_table = self.env.program.classes.get(class.0 as usize).is_some_and(|c| c.is_table);
-                if is_table && method.is_some() {
-                    let construct = format!("method `{name}` on a row");
-                    return self.refuse_tables(span, &construct);
+                if let Some(func) = method
+                    && is_table
+                    && !self.func_is_static(func)
+                {
+                    return self.call_func(func, Some(recv), name, args, span);
                 }
                 self.no_method(ty, member, None)
             }

@@ -12,9 +12,9 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use syntax::ast::{self, Name};
 
 /// Values for an object: given ones in written order, then the fields left to their defaults.
-struct Fields {
-    given: Vec<(u32, Expr)>,
-    defaults: Vec<u32>,
+pub(super) struct Fields {
+    pub(super) given: Vec<(u32, Expr)>,
+    pub(super) defaults: Vec<u32>,
     failed: bool,
 }
 
@@ -58,12 +58,11 @@ impl<'a> Cx<'_, 'a> {
         if let Some(class) = self.env.program.classes.get_mut(id.0 as usize) {
             class.receive = Some(receive);
         }
-        self.check_untraced(id, message, class.span);
         let ty = self.intern(TyKind::Actor(message));
         Expr { kind: ExprKind::Spawn { class: id, fields: fields.given, defaults: fields.defaults }, ty, span }
     }
 
-    fn class_named(&mut self, class: &ast::Ident) -> Option<ClassId> {
+    pub(super) fn class_named(&mut self, class: &ast::Ident) -> Option<ClassId> {
         let found = match self.env.type_lookup(self.file, &class.name) {
             TypeLookup::Found(entry) => Some(entry.named),
             TypeLookup::NotExported { .. } | TypeLookup::Ambiguous(_) => {
@@ -99,7 +98,13 @@ impl<'a> Cx<'_, 'a> {
         None
     }
 
-    fn fields(&mut self, id: ClassId, class: &Name, fields: &'a [(ast::Ident, ast::Expr)], span: Span) -> Fields {
+    pub(super) fn fields(
+        &mut self,
+        id: ClassId,
+        class: &Name,
+        fields: &'a [(ast::Ident, ast::Expr)],
+        span: Span,
+    ) -> Fields {
         let mut out = Fields { given: Vec::with_capacity(fields.len()), defaults: Vec::new(), failed: false };
         let mut seen = FxHashSet::default();
         let mut repeated = false;

@@ -50,15 +50,9 @@ impl<'a> Cx<'_, 'a> {
             ast::ExprKind::Switch(switch) => self.switch(switch, span, want),
             ast::ExprKind::Try { body, var, handler } => self.try_catch(body, var, handler, span, want),
             ast::ExprKind::As(inner, ty) => self.decode(inner, ty, span),
-            ast::ExprKind::Insert { class, .. } => {
-                let construct = format!("`insert {} {{ … }}`", class.name);
-                self.refuse_tables(span, &construct)
-            }
-            ast::ExprKind::Delete(_) => self.refuse_tables(span, "`delete`"),
-            ast::ExprKind::Query(query) => {
-                let construct = format!("query `from {} in …`", query.var.name);
-                self.refuse_tables(span, &construct)
-            }
+            ast::ExprKind::Insert { class, fields } => self.insert(class, fields, span),
+            ast::ExprKind::Delete(row) => self.delete(row, span),
+            ast::ExprKind::Query(query) => self.query(query, span),
         };
         (value, Facts::default())
     }
@@ -206,19 +200,9 @@ impl<'a> Cx<'_, 'a> {
                 let Some((index, ty)) = self.env.field(class, &field.name).map(|(i, f)| (i, f.ty)) else {
                     return self.unknown_field(class, field);
                 };
-                if matches!(self.kind(ty), TyKind::Backlink(..)) {
-                    let construct = format!("backlink `{}`", field.name);
-                    return self.refuse_tables(span, &construct);
-                }
                 Expr { kind: ExprKind::Field(Box::new(value), class, index), ty, span }
             }
-            TyKind::Row(class) => {
-                if self.env.field(class, &field.name).is_none() {
-                    return self.unknown_field(class, field);
-                }
-                let construct = format!("column `{}` of a row", field.name);
-                self.refuse_tables(span, &construct)
-            }
+            TyKind::Row(class) => self.column(value, class, field, span),
             _ => {
                 let given = self.show(value.ty);
                 self.fail(

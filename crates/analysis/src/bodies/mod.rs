@@ -10,6 +10,7 @@ mod construct;
 mod expr;
 mod flow;
 mod ops;
+mod query;
 mod site;
 mod stmt;
 mod switch;
@@ -67,6 +68,8 @@ pub fn check_bodies(env: &mut Env<'_>, diags: &mut Vec<Diagnostic>) {
             }
         }
     }
+    cx.warn_volatile();
+    reports.push(std::mem::take(&mut cx.diags));
     env.builtins = builtins;
     diags.extend(reports.into_iter().flatten());
 }
@@ -110,6 +113,8 @@ struct Cx<'e, 'a> {
     diags: Vec<Diagnostic>,
     /// Functions called by the body, as met.
     calls: Vec<FuncId>,
+    /// Classes without `@table` that are inserted anywhere, with the first place.
+    inserted: FxHashMap<ClassId, Span>,
     file: FileId,
     func: FuncId,
     func_name: Name,
@@ -133,8 +138,6 @@ struct Cx<'e, 'a> {
     demoted: FxHashMap<usize, Vec<LocalId>>,
     /// Repeated walks of loops at depth in this body.
     deep_walks: u32,
-    /// Classes that structure makes traced; computed at the first `spawn`.
-    traced: Option<Vec<bool>>,
     /// Spelling suggestions looked for so far.
     suggestions: Cell<u32>,
 }
@@ -148,6 +151,7 @@ impl<'e, 'a> Cx<'e, 'a> {
             main_is_void,
             diags: Vec::new(),
             calls: Vec::new(),
+            inserted: FxHashMap::default(),
             file: FileId(0),
             func: FuncId(0),
             func_name: Name::default(),
@@ -164,7 +168,6 @@ impl<'e, 'a> Cx<'e, 'a> {
             nil_log: Vec::new(),
             demoted: FxHashMap::default(),
             deep_walks: 0,
-            traced: None,
             suggestions: Cell::new(0),
         }
     }
@@ -205,7 +208,7 @@ impl<'e, 'a> Cx<'e, 'a> {
             if Some(self.func) == self.main && self.main_is_void {
                 let zero = Expr { kind: ExprKind::Int(0), ty: Types::INT, span: hir.end };
                 hir.stmts.push(hir::Stmt { kind: hir::StmtKind::Return(Some(zero)), span: hir.end });
-            } else if !self.may_fall_off(self.ret) {
+            } else if !self.may_fall_off(self.ret) && !block.is_broken {
                 let ret = self.show(self.ret);
                 self.report(
                     Diagnostic::error(
@@ -329,16 +332,6 @@ impl<'e, 'a> Cx<'e, 'a> {
             };
         }
         self.flow.trim(mark.1);
-    }
-
-    /// The refusal of everything that needs the store (tables.md), which this version does not have.
-    fn refuse_tables(&mut self, span: Span, construct: &str) -> Expr {
-        self.fail(
-            Diagnostic::error(250, span, format!("{construct}: tables are not available yet"))
-                .label("needs the table store")
-                .note("rows, `insert`, `delete` and queries need the store, which this version of `woc` does not have")
-                .help("keep the values in a `multi` or a `map` until a later version brings tables"),
-        )
     }
 }
 

@@ -190,9 +190,14 @@ impl<'e, 'a> Cx<'e, 'a> {
                 if value.ty == Types::NEVER {
                     return Err(Some(value));
                 }
-                let TyKind::Class(class) = self.kind(value.ty) else {
-                    let _ = self.field_of(value, field, target.span);
-                    return Err(None);
+                self.warn_copy(&value, target.span);
+                let (class, is_row) = match self.kind(value.ty) {
+                    TyKind::Class(class) => (class, false),
+                    TyKind::Row(class) => (class, true),
+                    _ => {
+                        let _ = self.field_of(value, field, target.span);
+                        return Err(None);
+                    }
                 };
                 let found = self.env.field(class, &field.name).map(|(i, f)| (i, f.ty, f.read_only, f.span));
                 let class_name = self.class_name(class);
@@ -217,9 +222,17 @@ impl<'e, 'a> Cx<'e, 'a> {
                             );
                         }
                         let site = Site::Field(class_name, field.name.clone());
+                        if is_row {
+                            self.needs_store(target.span, || format!("assignment to column `{}`", field.name));
+                            return Ok((Place::Column(value, class, index), ty, site));
+                        }
                         Ok((Place::Field(value, class, index), ty, site))
                     }
-                    _ => {
+                    Some(_) => {
+                        let _ = self.bad_target(target.span, "a backlink", "assign the `ref` column of the other row");
+                        Err(None)
+                    }
+                    None => {
                         let _ = self.field_of(value, field, target.span);
                         Err(None)
                     }
@@ -229,6 +242,7 @@ impl<'e, 'a> Cx<'e, 'a> {
                 let value = self.expr(base, Want::Value);
                 let value = self.settle(value);
                 let value = self.need(value, base, &Site::Base(Name::new_static("[…]")));
+                self.warn_copy(&value, target.span);
                 match self.kind(value.ty) {
                     TyKind::Multi(element) => {
                         let at = self.check(index, Types::INT, &Site::Index);
@@ -426,10 +440,6 @@ impl<'e, 'a> Cx<'e, 'a> {
         let (first_ty, second_ty) = match (self.kind(value.ty), second) {
             (TyKind::Multi(element), None) => (element, None),
             (TyKind::Map(key, element), Some(_)) => (key, Some(element)),
-            (TyKind::Backlink(..), None) => {
-                let _ = self.refuse_tables(value.span, "`for` over a backlink");
-                (Types::ERROR, None)
-            }
             (TyKind::Error | TyKind::Never, _) => (Types::ERROR, second.map(|_| Types::ERROR)),
             (kind, _) => {
                 let given = self.show(value.ty);

@@ -428,9 +428,15 @@ impl<'a> Cx<'_, 'a> {
         let error = self.intern(TyKind::Class(self.env.program.well_known.error));
         let var = self.declare(var, error);
         let part = match handler {
-            ast::Handler::Block(block) => self.part(block, block.span, raw(want)),
+            ast::Handler::Block(block) => {
+                let tail = block.stmts.last().and_then(|s| match &s.kind {
+                    ast::StmtKind::Expr(e) => Some(e),
+                    _ => None,
+                });
+                self.part(block, block.span, tail.map_or(raw(want), |e| handled(e, want)))
+            }
             ast::Handler::Expr(e) => {
-                let found = self.expr(e, raw(want));
+                let found = self.expr(e, handled(e, want));
                 let mut block = hir::Block { stmts: Vec::new(), end: e.span };
                 let completes = self.flow.reachable;
                 let value = if is_stmt || !completes {
@@ -566,6 +572,15 @@ impl<'a> Cx<'_, 'a> {
             }
             _ => ty,
         }
+    }
+}
+
+/// A `switch` or `try` that is the handler's value checks each of its parts against the slot; any other value is
+/// converted by the handler's `try`, which has to see whether it is nil.
+fn handled<'s>(value: &ast::Expr, want: Want<'s>) -> Want<'s> {
+    match &value.kind {
+        ast::ExprKind::Switch(_) | ast::ExprKind::Try { .. } => want,
+        _ => raw(want),
     }
 }
 

@@ -93,7 +93,8 @@ impl Checker<'_, '_> {
                 Some(default) => {
                     let slot = format!("{}.{}", decl.source.name().name, field.name.name);
                     let site = Site { file: decl.file, owner: decl.class, slot: &slot, span: field.span };
-                    self.default(&site, ty, default)
+                    // A refused default still counts as one: constructors that omit the field are not at fault.
+                    Some(self.default(&site, ty, default).unwrap_or(Default_::Nil))
                 }
             });
         }

@@ -17,6 +17,7 @@ pub(super) struct Flow {
 /// Analyses `func`; edges to blocks and locals that do not exist are left for lowering to report.
 pub(super) fn analyse(func: &Func) -> Flow {
     let order = reverse_postorder(func);
+    // The entry, which lies before all blocks, leads to the first one and to `entry_unwind`.
     let mut place = vec![usize::MAX; func.blocks.len()];
     for (at, block) in order.iter().enumerate() {
         place[*block] = at;
@@ -36,18 +37,25 @@ pub(super) fn analyse(func: &Func) -> Flow {
 fn reverse_postorder(func: &Func) -> Vec<usize> {
     let mut seen = vec![false; func.blocks.len()];
     let mut post = Vec::with_capacity(func.blocks.len());
-    let mut stack = vec![(0, edges(func, 0))];
-    seen[0] = true;
-    while let Some((block, targets)) = stack.last_mut() {
-        match targets.pop() {
-            Some(target) if !seen[target] => {
-                seen[target] = true;
-                stack.push((target, edges(func, target)));
-            }
-            Some(_) => {}
-            None => {
-                post.push(*block);
-                let _ = stack.pop();
+    // The entry's targets: what is walked last comes first in the order.
+    let unwind = func.entry_unwind.map(|to| to.0 as usize).filter(|to| *to < func.blocks.len());
+    for root in unwind.into_iter().chain([0]) {
+        if seen[root] {
+            continue;
+        }
+        let mut stack = vec![(root, edges(func, root))];
+        seen[root] = true;
+        while let Some((block, targets)) = stack.last_mut() {
+            match targets.pop() {
+                Some(target) if !seen[target] => {
+                    seen[target] = true;
+                    stack.push((target, edges(func, target)));
+                }
+                Some(_) => {}
+                None => {
+                    post.push(*block);
+                    let _ = stack.pop();
+                }
             }
         }
     }
@@ -89,10 +97,14 @@ fn single_definitions(func: &Func, order: &[usize]) -> Vec<bool> {
     // instruction's destinations are assigned.
     let words = locals / 64 + 1;
     let mut at_start = vec![vec![u64::MAX; words]; func.blocks.len()];
-    at_start[0] = vec![0; words];
+    let mut entry = vec![0; words];
     for param in 0..params {
-        at_start[0][param / 64] |= 1 << (param % 64);
+        entry[param / 64] |= 1 << (param % 64);
     }
+    if let Some(state) = func.entry_unwind.and_then(|to| at_start.get_mut(to.0 as usize)) {
+        state.clone_from(&entry);
+    }
+    at_start[0] = entry;
     loop {
         let mut changed = false;
         for block in order {

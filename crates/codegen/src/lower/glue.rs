@@ -9,6 +9,7 @@ use cranelift_module::Module;
 use super::zero;
 use crate::unit::{Unit, func_signature, signature};
 use abi::symbols::Rep;
+use mir::ir::{Func, InstKind, Rep as MirRep, Term};
 
 struct Glue<'u, 'p, 'b> {
     unit: &'u mut Unit<'p>,
@@ -105,17 +106,53 @@ pub(crate) fn overflow(
     index: u32,
 ) -> Result<(), String> {
     let returns = sig.returns.clone();
-    let line = unit.program.funcs.get(index as usize).map_or(0, |func| func.line);
+    let func = unit.program.funcs.get(index as usize).ok_or("malformed MIR: no such function")?;
+    let line = func.line;
+    let owned = owned_params(func)?;
     let mut glue = glue(unit, out, builder, sig);
     glue.runtime("sched.overflow", &[])?;
     let fp = glue.b.ins().get_frame_pointer(types::I64);
     let index = glue.b.ins().iconst(types::I64, i64::from(index));
     let line = glue.b.ins().iconst(types::I64, i64::from(line));
     glue.runtime("trap.site", &[fp, index, line])?;
+    for (param, rep) in owned {
+        let value = glue.params.get(param + 1).copied().ok_or("malformed MIR: release of no parameter")?;
+        match rep {
+            MirRep::Actor => glue.runtime("rt.release_actor", &[value])?,
+            _ => {
+                let release = glue.unit.release()?;
+                let release = glue.unit.module.declare_func_in_func(release, glue.b.func);
+                let args: Vec<Value> = glue.params.iter().take(1).copied().chain([value]).collect();
+                let _ = glue.b.ins().call(release, &args);
+            }
+        }
+    }
     let zeros: Vec<Value> = returns.iter().map(|result| zero(&mut glue.b, result.value_type)).collect();
     let _ = glue.b.ins().return_(&zeros);
     glue.finish();
     Ok(())
+}
+
+/// What the unwind path of a function's entry releases: parameters, by their position.
+fn owned_params(func: &Func) -> Result<Vec<(usize, MirRep)>, String> {
+    let mut out = Vec::new();
+    let mut next = func.entry_unwind;
+    while let Some(at) = next {
+        let block = func.blocks.get(at.0 as usize).ok_or("malformed MIR: entry unwinds to no block")?;
+        for inst in &block.insts {
+            let InstKind::Release { local, .. } = &inst.kind else {
+                return Err("malformed MIR: entry unwinds through code".to_string());
+            };
+            let decl = func.locals.get(local.0 as usize).ok_or("malformed MIR: no such local")?;
+            out.push((local.0 as usize, decl.rep));
+        }
+        next = match block.term {
+            Term::Jump(to) if out.len() <= func.params as usize => Some(to),
+            Term::Resume => None,
+            _ => return Err("malformed MIR: entry unwinds without end".to_string()),
+        };
+    }
+    Ok(out)
 }
 
 /// Releases an object or null, out of line: unwind paths are many and rarely run.
@@ -136,9 +173,10 @@ pub(crate) fn release(
     glue.b.switch_to_block(counted);
     let left = glue.b.ins().iadd_imm_s(count, -1);
     let _ = glue.b.ins().store(mem, left, object, layout::COUNT);
-    let _ = glue.b.ins().brif(left, done, &[], free, &[]);
+    let quiet = glue.b.ins().icmp_imm_s(IntCC::SignedGreaterThan, left, i64::from(layout::QUIET));
+    let _ = glue.b.ins().brif(quiet, done, &[], free, &[]);
     glue.b.switch_to_block(free);
-    glue.runtime("rt.free", &[object])?;
+    glue.runtime("rt.released", &[object])?;
     let _ = glue.b.ins().jump(done, &[]);
     glue.b.switch_to_block(done);
     let _ = glue.b.ins().return_(&[]);

@@ -232,10 +232,11 @@ impl Lower<'_, '_, '_> {
                 let left = self.b.ins().iadd_imm_s(count, -1);
                 let _ = self.b.ins().store(mem(), left, object, layout::COUNT);
                 let free = self.cold_block();
-                let _ = self.b.ins().brif(left, done, &[], free, &[]);
+                let quiet = self.b.ins().icmp_imm_s(IntCC::SignedGreaterThan, left, i64::from(layout::QUIET));
+                let _ = self.b.ins().brif(quiet, done, &[], free, &[]);
                 self.start(free);
                 self.b.seal_block(free);
-                let _ = self.runtime("rt.free", &[object])?;
+                let _ = self.runtime("rt.released", &[object])?;
                 let _ = self.b.ins().jump(done, &[]);
                 self.start(done);
                 self.b.seal_block(done);

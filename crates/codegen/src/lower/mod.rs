@@ -162,14 +162,14 @@ impl Lower<'_, '_, '_> {
             self.start(cold);
             self.b.seal_block(cold);
             let _ = self.runtime("sched.overflow", &[])?;
-            self.site(None, |b, site| {
+            self.site(self.func.entry_unwind, |b, site| {
                 let _ = b.ins().jump(site, &[]);
             })?;
             self.start(ok);
             self.b.seal_block(ok);
         }
         if self.func.recursive {
-            self.reduction(None)?;
+            self.reduction(self.func.entry_unwind)?;
         }
         let first = self.block(BlockId(0))?;
         let _ = self.b.ins().jump(first, &[]);

@@ -9,7 +9,7 @@ use values::ctx::{Ctx, Frame};
 thread_local! {
     static MESSAGE: RefCell<String> = const { RefCell::new(String::new()) };
     static FRAMES: RefCell<Vec<Frame>> = const { RefCell::new(Vec::new()) };
-    static FREED: RefCell<Vec<i64>> = const { RefCell::new(Vec::new()) };
+    static RELEASED: RefCell<Vec<i64>> = const { RefCell::new(Vec::new()) };
     static YIELDS: Cell<u32> = const { Cell::new(0) };
     static STOP_AT_YIELD: Cell<bool> = const { Cell::new(false) };
     static TEXTS: RefCell<Vec<Box<[u64]>>> = const { RefCell::new(Vec::new()) };
@@ -23,8 +23,8 @@ pub(crate) fn message() -> String {
 pub(crate) fn frames() -> Vec<Frame> {
     FRAMES.take()
 }
-pub(crate) fn freed() -> Vec<i64> {
-    FREED.take()
+pub(crate) fn released() -> Vec<i64> {
+    RELEASED.take()
 }
 pub(crate) fn yields() -> u32 {
     YIELDS.replace(0)
@@ -106,8 +106,8 @@ extern "C" fn sched_overflow(ctx: *mut Ctx) {
     raise(ctx, abi::trap::STACK, abi::trap::STACK_OVERFLOW);
 }
 
-extern "C" fn rt_free(_: *mut Ctx, object: i64) {
-    FREED.with_borrow_mut(|freed| freed.push(object));
+extern "C" fn rt_released(_: *mut Ctx, object: i64) {
+    RELEASED.with_borrow_mut(|released| released.push(object));
 }
 
 extern "C" fn concat(_: *mut Ctx, parts: i64, number: i64) -> i64 {
@@ -159,7 +159,7 @@ pub(crate) fn functions() -> HashMap<&'static str, *const u8> {
         ("trap.site", trap_site as *const u8),
         ("sched.yield", sched_yield as *const u8),
         ("sched.overflow", sched_overflow as *const u8),
-        ("rt.free", rt_free as *const u8),
+        ("rt.released", rt_released as *const u8),
         ("text.concat", concat as *const u8),
         ("text.append", append as *const u8),
         ("parse_int", parse_int as *const u8),

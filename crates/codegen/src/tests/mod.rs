@@ -54,6 +54,7 @@ impl Build {
             results: results.to_vec(),
             locals,
             blocks: vec![Block { insts: Vec::new(), term: Term::Unreachable, cold: false }],
+            entry_unwind: None,
             recursive: false,
         };
         Build { func, at: 0, line: 1 }

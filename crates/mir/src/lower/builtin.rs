@@ -99,11 +99,16 @@ impl<'a> FnLower<'_, 'a> {
         self.owned(result)
     }
 
+    /// Traps 8 where something is used that the runtime does not have; `woc` refuses such programs before.
+    pub(super) fn unavailable(&mut self, what: &str, ty: Ty) -> Value {
+        let text = self.text_id(&format!("{what} is not available in this version"));
+        self.raise(trap::EXPLICIT, text);
+        self.zero(self.shape(ty))
+    }
+
     fn plain(&mut self, name: &str, args: &'a [Expr], ty: Ty) -> Value {
         let Some(symbol) = symbols::find(name) else {
-            let text = self.text_id(&format!("`{name}` is not available in this version"));
-            self.raise(trap::EXPLICIT, text);
-            return self.zero(self.shape(ty));
+            return self.unavailable(&format!("`{name}`"), ty);
         };
         let values = self.evaluate(args);
         let mut words = Vec::new();

@@ -4,6 +4,7 @@ use super::FnLower;
 use super::value::Value;
 use crate::ir::{Callee, FuncId, InstKind, Local, Term};
 use analysis::hir::{self, Expr, IfaceId, Ty, Types};
+use syntax::ast::Mode;
 
 impl<'a> FnLower<'_, 'a> {
     pub fn call_func(&mut self, id: hir::FuncId, args: &'a [Expr]) -> Value {
@@ -13,9 +14,9 @@ impl<'a> FnLower<'_, 'a> {
         let params: Vec<Ty> = func.locals.iter().take(func.params.len()).map(|l| l.ty).collect();
         let values = self.arguments(&exprs, &params);
         let result = self.fresh(self.cx.result(id), func.ret);
-        let words = flatten(&values);
-        self.b.call(FuncId(id.0), words, result.locals());
-        self.drop_all(&values);
+        let kept = self.hand_over(&values, func.params.iter().copied());
+        self.b.call(FuncId(id.0), flatten(&values), result.locals());
+        self.drop_all(&kept);
         if func.never_returns {
             self.b.end(Term::Unreachable);
         }
@@ -31,11 +32,25 @@ impl<'a> FnLower<'_, 'a> {
         let params: Vec<Ty> = std::iter::once(recv.ty).chain(sig.params.iter().map(|(_, ty)| *ty)).collect();
         let values = self.arguments(&exprs, &params);
         let result = self.fresh(self.shape(sig.ret), sig.ret);
+        let kept = self.hand_over(&values, std::iter::once(Mode::Borrow).chain(sig.params.iter().map(|(m, _)| *m)));
         let unwind = Some(self.b.unwind());
         let args = flatten(&values);
         self.b.emit(InstKind::Call { dsts: result.locals(), callee: Callee::Table(table), args, unwind });
-        self.drop_all(&values);
+        self.drop_all(&kept);
         self.owned(result)
+    }
+
+    /// Takes a reference out of each argument of a `take` parameter, for the callee; the others stay with the caller.
+    fn hand_over(&mut self, values: &[Value], modes: impl Iterator<Item = Mode>) -> Vec<Value> {
+        let mut kept = Vec::with_capacity(values.len());
+        for (value, mode) in values.iter().zip(modes) {
+            if mode == Mode::Take {
+                self.consume(*value);
+            } else {
+                kept.push(*value);
+            }
+        }
+        kept
     }
 
     /// Arguments of user code in the shapes of the parameters, each kept alive through the call.

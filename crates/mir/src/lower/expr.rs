@@ -149,6 +149,7 @@ impl<'a> FnLower<'_, 'a> {
                 self.drop_value(text);
                 self.owned(Value::one(Rep::Obj, dst, Own::Owned))
             }
+            ExprKind::Store(_) => self.unavailable("the table store", e.ty),
             ExprKind::Switch(switch) => self.switch(switch, e.ty),
             ExprKind::Try { body, var, handler } => self.try_catch(body, *var, handler, e.ty),
         }

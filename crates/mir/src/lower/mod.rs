@@ -19,6 +19,7 @@ use crate::shapes::{Layouts, Shape, never_null, shape};
 use abi::trap;
 use analysis::hir::{self, ClassId, LocalId, Ty, TyKind, Types};
 use rustc_hash::FxHashMap;
+use syntax::ast::Mode;
 use value::{Own, Value};
 
 pub use module::{callee_signature, lower_program};
@@ -97,7 +98,7 @@ struct FnLower<'c, 'a> {
     nesting: u32,
     /// `nesting` where each local was bound last.
     bound_at: Vec<u32>,
-    params: usize,
+    params: &'a [Mode],
     result: Shape,
     is_main: bool,
 }
@@ -116,13 +117,14 @@ fn lower_func<'a>(cx: &mut Cx<'a>, id: hir::FuncId, func: &'a hir::Func) -> Func
         loops: Vec::new(),
         nesting: 0,
         bound_at: vec![0; func.locals.len()],
-        params: func.params.len(),
+        params: &func.params,
         result,
         is_main,
     };
     f.b.line = func.span.start;
-    for local in func.locals.iter().take(func.params.len()) {
-        let var = f.declare(local, false);
+    for (i, local) in func.locals.iter().enumerate().take(func.params.len()) {
+        let moves = f.read_once(LocalId(u32::try_from(i).unwrap_or(u32::MAX)));
+        let var = f.declare(local, moves);
         f.vars.push(var);
     }
     let params = u32::try_from(f.b.locals.len()).unwrap_or(u32::MAX);
@@ -131,10 +133,17 @@ fn lower_func<'a>(cx: &mut Cx<'a>, id: hir::FuncId, func: &'a hir::Func) -> Func
         let var = f.declare(local, moves);
         f.vars.push(var);
     }
-    // Parameters are borrowed from the caller; one that the body assigns becomes a variable that owns its value.
-    for i in 0..func.params.len() {
+    for (i, mode) in func.params.iter().enumerate() {
         let var = f.var(LocalId(u32::try_from(i).unwrap_or(u32::MAX)));
-        if var.shape.is_managed() && f.uses.assigned.get(i).copied().unwrap_or(false) {
+        if *mode == Mode::Take && var.shape.is_managed() {
+            f.b.own(var.a);
+        }
+    }
+    let entry_unwind = if f.b.depth() > 0 { Some(f.b.unwind()) } else { None };
+    // Other parameters are borrowed from the caller; one that the body assigns becomes a variable that owns its value.
+    for (i, mode) in func.params.iter().enumerate() {
+        let var = f.var(LocalId(u32::try_from(i).unwrap_or(u32::MAX)));
+        if *mode != Mode::Take && var.shape.is_managed() && f.uses.assigned.get(i).copied().unwrap_or(false) {
             let rep = f.b.rep(var.a);
             let nonnull = func.locals.get(i).is_some_and(|l| never_null(program, l.ty));
             let own = f.b.local(rep, func.locals.get(i).map_or("", |l| l.name.as_str()), nonnull);
@@ -157,6 +166,7 @@ fn lower_func<'a>(cx: &mut Cx<'a>, id: hir::FuncId, func: &'a hir::Func) -> Func
         results: result.reps(),
         locals: f.b.locals,
         blocks: f.b.blocks,
+        entry_unwind,
         recursive: false,
     }
 }
@@ -175,7 +185,7 @@ fn lower_default(cx: &mut Cx<'_>, class: ClassId) -> Func {
         loops: Vec::new(),
         nesting: 0,
         bound_at: Vec::new(),
-        params: 0,
+        params: &[],
         result,
         is_main: false,
     };
@@ -191,6 +201,7 @@ fn lower_default(cx: &mut Cx<'_>, class: ClassId) -> Func {
         results: result.reps(),
         locals: f.b.locals,
         blocks: f.b.blocks,
+        entry_unwind: None,
         recursive: false,
     }
 }
@@ -222,10 +233,10 @@ impl<'a> FnLower<'_, 'a> {
         self.vars.get(local.0 as usize).copied().unwrap_or(none)
     }
 
-    /// A variable with a single read: that read may move the value, unless a loop repeats it.
+    /// A variable that owns its value and has a single read: that read may move the value, unless a loop repeats it.
     fn read_once(&self, local: LocalId) -> bool {
         self.cx.optimize
-            && local.0 as usize >= self.params
+            && self.params.get(local.0 as usize).is_none_or(|mode| *mode == Mode::Take)
             && self.uses.reads.get(local.0 as usize).is_some_and(|n| *n == 1)
     }
 

@@ -3,11 +3,12 @@
 use super::{Cx, lower_default, lower_func};
 use crate::builder::Builder;
 use crate::graph;
-use crate::ir::{Callee, Func, FuncId, InstKind, Local, Program, Rep, Table, Term};
+use crate::ir::{BlockId, Callee, Func, FuncId, InstKind, Local, Program, Rep, Table, Term};
 use crate::shapes::{Layouts, Shape, reply_of, shape};
 use abi::desc::Reply;
 use analysis::hir::{self, ClassId};
 use rustc_hash::FxHashMap;
+use syntax::ast::Mode;
 
 /// HIR function ids are MIR function ids; made functions follow.
 pub fn lower_program(program: &hir::Program, optimize: bool) -> Program {
@@ -39,7 +40,10 @@ pub fn lower_program(program: &hir::Program, optimize: bool) -> Program {
     dispatch_tables(&cx, &mut out);
     receives(&cx, &mut out);
     entry(&cx, &mut out);
-    out.tests = program.tests.iter().map(|(name, f)| (name.clone(), FuncId(f.0))).collect();
+    for (name, test) in &program.tests {
+        let entry = test_entry(&cx, &mut out, *test);
+        out.tests.push((name.clone(), entry));
+    }
     out.texts = cx.texts;
     out.shapes = cx.layouts.shapes;
     for func in &mut out.funcs {
@@ -52,7 +56,8 @@ pub fn lower_program(program: &hir::Program, optimize: bool) -> Program {
 /// Result and parameters of a function as the machine sees them.
 #[derive(PartialEq, Eq)]
 struct Signature {
-    params: Vec<Shape>,
+    /// With whether the callee owns the argument.
+    params: Vec<(Shape, bool)>,
     result: Shape,
 }
 
@@ -60,15 +65,21 @@ fn signature(cx: &Cx<'_>, id: hir::FuncId) -> Signature {
     let Some(func) = cx.program.funcs.get(id.0 as usize) else {
         return Signature { params: Vec::new(), result: Shape::None };
     };
-    let params = func.locals.iter().take(func.params.len()).map(|l| shape(cx.program, l.ty)).collect();
+    let params = func.locals.iter().zip(&func.params).map(|(l, mode)| param(cx, l.ty, *mode)).collect();
     Signature { params, result: cx.result(id) }
+}
+
+fn param(cx: &Cx<'_>, ty: hir::Ty, mode: Mode) -> (Shape, bool) {
+    let shape = shape(cx.program, ty);
+    (shape, mode == Mode::Take && shape.is_managed())
 }
 
 fn dispatch_tables(cx: &Cx<'_>, out: &mut Program) {
     for iface in &cx.program.interfaces {
         for (slot, sig) in iface.sigs.iter().enumerate() {
-            let mut wanted = Signature { params: vec![Shape::One(Rep::Obj)], result: shape(cx.program, sig.ret) };
-            wanted.params.extend(sig.params.iter().map(|(_, ty)| shape(cx.program, *ty)));
+            let mut wanted =
+                Signature { params: vec![(Shape::One(Rep::Obj), false)], result: shape(cx.program, sig.ret) };
+            wanted.params.extend(sig.params.iter().map(|(mode, ty)| param(cx, *ty, *mode)));
             let mut rows = Vec::new();
             for (class, methods) in &iface.impls {
                 let Some(method) = methods.get(slot).copied() else { continue };
@@ -88,23 +99,34 @@ fn adapter(cx: &Cx<'_>, out: &mut Program, method: hir::FuncId, wanted: &Signatu
     let mut b = Builder::new();
     let mut args = Vec::new();
     let mut incoming = Vec::new();
-    for shape in &wanted.params {
-        incoming.push(declare(&mut b, *shape));
+    for (shape, owned) in &wanted.params {
+        let locals = declare(&mut b, *shape);
+        if *owned {
+            locals.iter().for_each(|l| b.own(*l));
+        }
+        incoming.push(locals);
     }
+    let entry_unwind = if b.depth() > 0 { Some(b.unwind()) } else { None };
     let params = u32::try_from(b.locals.len()).unwrap_or(u32::MAX);
-    for (i, to) in given.params.iter().enumerate() {
-        let from = wanted.params.get(i).copied().unwrap_or(Shape::None);
+    for (i, (to, taken)) in given.params.iter().enumerate() {
+        let (from, owned) = wanted.params.get(i).copied().unwrap_or((Shape::None, false));
         let locals = incoming.get(i).cloned().unwrap_or_default();
+        if *taken {
+            // The reference goes on to the method.
+            locals.iter().for_each(|l| if owned { b.disown(*l) } else { b.retain(*l) });
+        }
         args.extend(convert(&mut b, from, *to, locals));
     }
     let results = declare(&mut b, given.result);
     b.call(FuncId(method.0), args, results.clone());
+    b.close(0);
     if given.result.is_managed() && !wanted.result.is_managed() {
         results.iter().for_each(|r| b.release(*r));
     }
     let results = convert(&mut b, given.result, wanted.result, results);
     b.end(Term::Return(results));
-    push(cx, out, method, b, params, wanted.result.reps())
+    let made = Made { params, results: wanted.result.reps(), entry_unwind };
+    push(cx, out, method, b, made)
 }
 
 fn declare(b: &mut Builder, shape: Shape) -> Vec<Local> {
@@ -132,18 +154,26 @@ fn convert(b: &mut Builder, from: Shape, to: Shape, locals: Vec<Local>) -> Vec<L
     }
 }
 
+/// The outside of a made function.
+struct Made {
+    params: u32,
+    results: Vec<Rep>,
+    entry_unwind: Option<BlockId>,
+}
+
 /// Adds a made function. Its display name is empty: stack traces leave it out.
-fn push(cx: &Cx<'_>, out: &mut Program, like: hir::FuncId, b: Builder, params: u32, results: Vec<Rep>) -> FuncId {
+fn push(cx: &Cx<'_>, out: &mut Program, like: hir::FuncId, b: Builder, made: Made) -> FuncId {
     let span = cx.program.funcs.get(like.0 as usize).map(|f| f.span).unwrap_or_default();
     let id = FuncId(u32::try_from(out.funcs.len()).unwrap_or(u32::MAX));
     out.funcs.push(Func {
         display: String::new(),
         file: span.file.0,
         line: span.start,
-        params,
-        results,
+        params: made.params,
+        results: made.results,
         locals: b.locals,
         blocks: b.blocks,
+        entry_unwind: made.entry_unwind,
         recursive: false,
     });
     id
@@ -176,10 +206,25 @@ fn entry(cx: &Cx<'_>, out: &mut Program) {
     let args = b.runtime1("rt.args", Vec::new(), Rep::Obj);
     b.own(args);
     let status = b.temp(Rep::Int);
+    let func = cx.program.funcs.get(main.func.0 as usize);
+    if func.is_some_and(|f| f.params.first() == Some(&Mode::Take)) {
+        b.disown(args);
+    }
     b.call(FuncId(main.func.0), vec![args], vec![status]);
     b.close(0);
     b.end(Term::Return(vec![status]));
-    out.main = Some(push(cx, out, main.func, b, 0, vec![Rep::Int]));
+    let made = Made { params: 0, results: vec![Rep::Int], entry_unwind: None };
+    out.main = Some(push(cx, out, main.func, b, made));
+}
+
+/// A function that can be `Program::main`: runs the test and yields 0, whatever the test's body returned.
+fn test_entry(cx: &Cx<'_>, out: &mut Program, test: hir::FuncId) -> FuncId {
+    let mut b = Builder::new();
+    b.call(FuncId(test.0), Vec::new(), Vec::new());
+    let status = b.int(0);
+    b.close(0);
+    b.end(Term::Return(vec![status]));
+    push(cx, out, test, b, Made { params: 0, results: vec![Rep::Int], entry_unwind: None })
 }
 
 /// Parameters and results of a callee; `None` for runtime functions and unknown ids.

@@ -36,6 +36,9 @@ impl<'a> FnLower<'_, 'a> {
                 self.drop_value(*m);
             }
             Place::Entry(map, key) => self.set_entry(map, key, value),
+            Place::Column(row, ..) => {
+                let _ = self.unavailable("the table store", row.ty);
+            }
         }
     }
 
@@ -124,7 +127,7 @@ impl<'a> FnLower<'_, 'a> {
                 self.drop_all(&values);
                 true
             }
-            Place::Element(..) | Place::Entry(..) => false,
+            Place::Element(..) | Place::Entry(..) | Place::Column(..) => false,
         }
     }
 
@@ -193,6 +196,9 @@ impl<'a> FnLower<'_, 'a> {
                 self.store_entry(m, k, new);
                 self.drop_value(k);
                 self.drop_value(m);
+            }
+            Place::Column(row, ..) => {
+                let _ = self.unavailable("the table store", row.ty);
             }
         }
     }

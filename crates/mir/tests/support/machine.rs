@@ -197,14 +197,20 @@ impl<'a> Machine<'a> {
     fn call(&mut self, id: FuncId, args: Vec<i64>) -> Result<Vec<i64>, i64> {
         let func = &self.program.funcs[id.0 as usize];
         self.depth += 1;
-        if self.depth > 200 {
-            self.depth -= 1;
+        let mut trapped = self.depth > 200;
+        if trapped {
             self.raise(3, "stack overflow");
-            return Err(3);
+        } else if func.entry_unwind.is_some() || func.recursive {
+            trapped = self.point();
         }
         let mut locals = vec![POISON; func.locals.len()];
         locals[..args.len()].copy_from_slice(&args);
-        let mut block = &func.blocks[0];
+        let first = if trapped { func.entry_unwind } else { Some(BlockId(0)) };
+        let Some(first) = first else {
+            self.depth -= 1;
+            return Err(self.trap);
+        };
+        let mut block = &func.blocks[first.0 as usize];
         let out = 'run: loop {
             let mut next = None;
             for inst in &block.insts {

@@ -4,7 +4,7 @@ use super::{Pair, Ptr, shim, text};
 use sched::{fiber, stop};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use values::ctx::{Ctx, entry};
-use values::object::Obj;
+use values::object::{Claim, Obj};
 
 extern "C" fn get(ctx: *mut Ctx, name: *const Obj) -> *mut Obj {
     entry(ctx, |ctx| {
@@ -39,8 +39,8 @@ extern "C" fn random_bytes(ctx: *mut Ctx, n: i64) -> *mut Obj {
             ctx.raise(abi::trap::BOUNDS, "negative count");
             return Ptr::default();
         };
-        let mut buf = Vec::new();
-        if buf.try_reserve_exact(n).is_err() {
+        let (mut buf, mut claim) = (Vec::new(), Claim::default());
+        if !claim.grow(n) || buf.try_reserve_exact(n).is_err() {
             ctx.raise(abi::trap::OOM, abi::trap::OUT_OF_MEMORY);
             return Ptr::default();
         }

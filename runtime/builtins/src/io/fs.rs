@@ -11,7 +11,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::PathBuf;
 use values::ctx::{Ctx, entry};
-use values::object::Obj;
+use values::object::{Claim, Obj};
 
 /// Largest piece a file is read in.
 const PIECE: usize = 1 << 20;
@@ -35,14 +35,21 @@ fn on_path<T: Send + 'static>(
     }
 }
 
-/// Reads at most `cap` bytes, growing with what is there, so that a large cap costs nothing by itself.
-fn fill(mut next: impl FnMut(&mut [u8], u64) -> io::Result<usize>, cap: u64) -> io::Result<Vec<u8>> {
+/// Reads at most `cap` bytes, growing with what is there, so that a large cap costs nothing by itself. What is read
+/// counts against the program's memory.
+fn fill(mut next: impl FnMut(&mut [u8], u64) -> io::Result<usize>, cap: u64) -> io::Result<(Vec<u8>, Claim)> {
     let mut out: Vec<u8> = Vec::new();
+    let mut claim = Claim::default();
     let mut piece = 16 * 1024;
     while (out.len() as u64) < cap {
         let at = out.len();
         let want = usize::try_from(cap - at as u64).unwrap_or(usize::MAX).min(piece);
-        out.try_reserve(want).map_err(|_| io::Error::from(io::ErrorKind::OutOfMemory))?;
+        if out.capacity() - at < want {
+            let more = want.max(at);
+            if !claim.grow(more) || out.try_reserve_exact(more).is_err() {
+                return Err(io::ErrorKind::OutOfMemory.into());
+            }
+        }
         out.resize(at + want, 0);
         let Some(room) = out.get_mut(at..) else { break };
         match next(room, at as u64) {
@@ -57,7 +64,7 @@ fn fill(mut next: impl FnMut(&mut [u8], u64) -> io::Result<usize>, cap: u64) -> 
         }
         piece = (piece * 2).min(PIECE);
     }
-    Ok(out)
+    Ok((out, claim))
 }
 
 extern "C" fn exists(ctx: *mut Ctx, p: *const Obj) -> i64 {
@@ -105,7 +112,7 @@ extern "C" fn read_all(ctx: *mut Ctx, p: *const Obj, cap: i64) -> *mut Obj {
             let mut file = File::open(p)?;
             fill(|room, _| file.read(room), cap)
         });
-        got.map_or_else(Ptr::default, |b| Ptr(shim::text(ctx, &b)))
+        got.map_or_else(Ptr::default, |(b, _claim)| Ptr(shim::text(ctx, &b)))
     })
     .0
 }
@@ -120,7 +127,7 @@ extern "C" fn read_at(ctx: *mut Ctx, p: *const Obj, off: i64, len: i64) -> *mut 
             let file = File::open(p)?;
             fill(|room, at| file.read_at(room, off.saturating_add(at)), len)
         });
-        got.map_or_else(Ptr::default, |b| Ptr(shim::text(ctx, &b)))
+        got.map_or_else(Ptr::default, |(b, _claim)| Ptr(shim::text(ctx, &b)))
     })
     .0
 }

@@ -225,25 +225,3 @@ fn ports_are_checked() {
     }
     assert_eq!(run(main), (0, 0));
 }
-
-#[test]
-fn every_name_is_in_the_table_once() {
-    let mut names: Vec<_> = super::functions().iter().map(|(n, _)| *n).collect();
-    for n in &names {
-        assert!(abi::symbols::find(n).is_some(), "{n}");
-    }
-    names.sort_unstable();
-    let before = names.len();
-    names.dedup();
-    assert_eq!(names.len(), before);
-}
-
-#[test]
-fn every_function_that_waits_or_touches_the_system_is_here() {
-    let names: Vec<_> = super::functions().iter().map(|(n, _)| *n).collect();
-    for s in abi::symbols::SYMBOLS {
-        let ours = ["actor.", "time.", "env.", "fs.", "net.", "sched.", "print"].iter().any(|p| s.name.starts_with(p))
-            || ["rt.args", "rt.retain_actor", "rt.release_actor", "now", "random_bytes"].contains(&s.name);
-        assert_eq!(names.contains(&s.name), ours, "{}", s.name);
-    }
-}

@@ -1,22 +1,39 @@
 //! Making and freeing objects.
 
 use super::symbol_table;
+use abi::trap;
 use values::ctx::Ctx;
+use values::cycles;
 use values::object::{self, Obj};
 
 symbol_table! {
     "rt.new" = new,
-    "rt.free" = free,
+    "rt.released" = released,
 }
 
-/// Outside `entry`: looks up the class with `get` and calls the allocator, neither of which panics.
+/// Outside `entry`: looks up the class with `get` and calls the allocator and the cycle collector, none of which panics.
 pub(super) extern "C" fn new(ctx: *mut Ctx, class: u64) -> *mut Obj {
     // SAFETY: generated code passes the context of the running fiber.
-    object::new(unsafe { &mut *ctx }, class as u32)
+    let ctx = unsafe { &mut *ctx };
+    cycles::poll(ctx);
+    let obj = object::new(ctx, class as u32);
+    if obj.is_null() { second_try(ctx, class as u32) } else { obj }
 }
 
-/// Outside `entry`: releasing indexes nothing, and its list reports failure to grow instead of panicking.
-pub(super) extern "C" fn free(ctx: *mut Ctx, obj: *mut Obj) {
-    // SAFETY: generated code passes the context of the running fiber and an object whose count has reached zero.
-    unsafe { object::free(&mut *ctx, obj) };
+/// Memory was short: tries again after a collection.
+#[cold]
+fn second_try(ctx: &mut Ctx, class: u32) -> *mut Obj {
+    if ctx.trap != trap::OOM || !cycles::relieve(ctx) {
+        return std::ptr::null_mut();
+    }
+    // The text of trap 4 is immortal.
+    ctx.trap = 0;
+    ctx.trap_msg = std::ptr::null_mut();
+    object::new(ctx, class)
+}
+
+/// Outside `entry`: releasing indexes nothing, and its lists report failure to grow instead of panicking.
+pub(super) extern "C" fn released(ctx: *mut Ctx, obj: *mut Obj) {
+    // SAFETY: generated code passes the context of the running fiber and an object as the function asks for.
+    unsafe { object::released(&mut *ctx, obj) };
 }

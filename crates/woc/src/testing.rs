@@ -1,0 +1,140 @@
+//! `woc test`: a fresh process of `woc` for each test, several at a time; results are printed in the order of the
+//! source.
+
+use std::collections::BTreeMap;
+use std::io::Read;
+use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
+use std::path::Path;
+use std::process::{Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc;
+
+use crate::options::Invocation;
+use crate::output;
+use crate::pipeline::TestBlock;
+
+/// Bytes kept of what a test writes to one stream.
+const KEPT: u64 = 64 << 10;
+
+/// Runs the tests whose names contain `filter` and prints a line for each, then the counts. True if none failed.
+pub fn run_all(invocation: &Invocation, path: &Path, tests: &[TestBlock<'_>], filter: Option<&str>) -> bool {
+    let wanted = |test: &TestBlock<'_>| filter.is_none_or(|text| test.name.contains(text));
+    let chosen: Vec<usize> = (0..tests.len()).filter(|i| tests.get(*i).is_some_and(wanted)).collect();
+    let next = AtomicUsize::new(0);
+    let workers = std::thread::available_parallelism().map_or(1, usize::from).min(chosen.len());
+    let (sender, results) = mpsc::channel();
+    let mut failed = 0;
+    std::thread::scope(|scope| {
+        for _ in 0..workers {
+            let (sender, next, chosen) = (sender.clone(), &next, &chosen);
+            let _ = scope.spawn(move || {
+                while let Some(number) = chosen.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    if sender.send((*number, run_one(invocation, path, *number))).is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+        drop(sender);
+        let mut waiting = BTreeMap::new();
+        let mut due = chosen.iter();
+        let mut current = due.next();
+        for (number, outcome) in results {
+            let _ = waiting.insert(number, outcome);
+            while let Some((number, outcome)) = current.and_then(|n| Some((n, waiting.remove(n)?))) {
+                failed += usize::from(outcome.is_err());
+                if let Some(test) = tests.get(*number) {
+                    output::stdout(&line(test, &outcome));
+                }
+                current = due.next();
+            }
+        }
+    });
+    output::stdout(&format!("{} passed, {failed} failed\n", chosen.len() - failed));
+    failed == 0
+}
+
+/// Why a test failed: in one line, and everything it wrote.
+struct Failure {
+    summary: String,
+    written: String,
+}
+
+fn line(test: &TestBlock<'_>, outcome: &Result<(), Failure>) -> String {
+    let mut name = if test.module.is_empty() { String::new() } else { format!("{}: ", test.module) };
+    name.push_str(test.name);
+    let name = name.replace(char::is_control, "\u{fffd}");
+    match outcome {
+        Ok(()) => format!("ok   {name}\n"),
+        Err(failure) => {
+            let mut out = format!("FAIL {name} -- {}\n", failure.summary);
+            for line in failure.written.lines() {
+                out.push_str("     ");
+                out.push_str(line);
+                out.push('\n');
+            }
+            out
+        }
+    }
+}
+
+fn run_one(invocation: &Invocation, path: &Path, number: usize) -> Result<(), Failure> {
+    let cannot = |e: std::io::Error| Failure { summary: format!("cannot run it: {e}"), written: String::new() };
+    let mut command = Command::new("/proc/self/exe");
+    let _ = command.arg0("woc").arg("test").args(invocation.flags.iter().flat_map(|f| ["-D", f.as_str()]));
+    if !invocation.optimize {
+        let _ = command.arg("--no-opt");
+    }
+    let _ = command.arg("--only").arg(number.to_string()).arg("--").arg(path);
+    let _ = command.env("WO_EPHEMERAL", "1").env_remove("WO_DATA");
+    let _ = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().map_err(cannot)?;
+    let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
+    let (stdout, stderr) = std::thread::scope(|scope| {
+        let stdout = scope.spawn(|| drain(stdout));
+        let stderr = drain(stderr);
+        (stdout.join().unwrap_or_default(), stderr)
+    });
+    let status = child.wait().map_err(cannot)?;
+    if status.success() {
+        return Ok(());
+    }
+    Err(Failure { summary: summary(&stderr, status), written: stdout + &stderr })
+}
+
+/// The first bytes of a stream, which is read to its end so that the writer never waits.
+fn drain(pipe: Option<impl Read>) -> String {
+    let mut kept = Vec::new();
+    if let Some(mut pipe) = pipe {
+        let _ = (&mut pipe).take(KEPT).read_to_end(&mut kept);
+        if std::io::copy(&mut pipe, &mut std::io::sink()).is_ok_and(|more| more > 0) {
+            kept.extend_from_slice("\n[…]\n".as_bytes());
+        }
+    }
+    if kept.last().is_some_and(|b| *b != b'\n') {
+        kept.push(b'\n');
+    }
+    String::from_utf8_lossy(&kept).into_owned()
+}
+
+/// `FILE:LINE: trap 8 in … at line LINE: …` from the report of the trap, which is the last thing that a test writes.
+fn summary(stderr: &str, status: ExitStatus) -> String {
+    let lines: Vec<&str> = stderr.lines().collect();
+    let trap = lines.iter().rposition(|l| is_trap(l));
+    let Some((trap, rest)) = trap.and_then(|at| lines.get(at..)?.split_first()) else {
+        return match (status.signal(), status.code()) {
+            (Some(signal), _) => format!("ended by signal {signal}"),
+            (None, code) => format!("ended with status {}", code.unwrap_or(-1)),
+        };
+    };
+    let frame = rest.iter().find_map(|l| l.strip_prefix("  at ")?.strip_suffix(')')?.rsplit_once(" ("));
+    match frame {
+        Some((_, place)) => format!("{place}: {trap}"),
+        None => (*trap).to_owned(),
+    }
+}
+
+fn is_trap(line: &str) -> bool {
+    let code = line.strip_prefix("trap ").and_then(|rest| rest.split_once(" in "));
+    code.is_some_and(|(code, _)| !code.is_empty() && code.bytes().all(|b| b.is_ascii_digit()))
+}

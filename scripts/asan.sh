@@ -1,0 +1,31 @@
+#!/usr/bin/env bash
+# The runtime's tests under the address sanitizer; with `corpus`, also `woc` itself over tests/corpus/run.
+# usage: scripts/asan.sh [corpus]   (ASAN_TARGET names the build directory; default: target/asan)
+# Needs no nightly compiler: RUSTC_BOOTSTRAP allows the flag. Exit 0 iff everything passed.
+set -eu
+cd "$(dirname "$0")/.."
+triple=$(rustc -vV | sed -n 's/^host: //p')
+export RUSTC_BOOTSTRAP=1 RUSTFLAGS="-Zsanitizer=address" CARGO_TARGET_DIR="${ASAN_TARGET:-$PWD/target/asan}"
+# Stacks of fibers are the scheduler's own memory: fake stacks would outlive them.
+export ASAN_OPTIONS="detect_stack_use_after_return=0:detect_leaks=${ASAN_LEAKS:-0}:allocator_may_return_null=1:${ASAN_EXTRA:-}"
+cargo test --target "$triple" --features sched/sanitizer -p abi -p codec -p values -p sched -p builtins --tests
+[ "${1:-}" = corpus ] || exit 0
+cargo build --target "$triple" --features sched/sanitizer -p woc
+unset RUSTFLAGS CARGO_TARGET_DIR
+woc=${ASAN_TARGET:-$PWD/target/asan}/$triple/debug/woc
+bad=0 all=0
+for dir in tests/corpus/run/*/; do
+  case=${dir%/}
+  [ -f "$case/fixture.wo" ] || continue
+  all=$((all + 1))
+  err=$(mktemp)
+  if ! timeout 60 "$woc" run "$case/fixture.wo" >/dev/null 2>"$err"; then :; fi
+  if grep -q 'AddressSanitizer' "$err"; then
+    bad=$((bad + 1))
+    echo "FAIL $case"
+    head -20 "$err"
+  fi
+  rm -f "$err"
+done
+echo "asan: $all programs, $bad failures"
+[ "$bad" = 0 ]

@@ -1,0 +1,408 @@
+#!/usr/bin/env bash
+# Acceptance gate of porch itself: tests/apps/probe, an app with every hook and builder, driven by real clients.
+# usage: scripts/porch-accept.sh   (WOC names the compiler; default: target/release/woc, built when missing)
+# Prints `ok <leg> <name>` or `FAIL <leg> <name> -- <why>`, then `porch: N checks, M failures`; exit 0 iff M = 0.
+set -u
+root=$(cd "$(dirname "$0")/.." && pwd)
+cd "$root" || exit 2
+command -v python3 >/dev/null || { echo "FAIL P00 tools -- python3 is missing"; exit 1; }
+if [ -z "${WOC:-}" ]; then
+  export WOC=$root/target/release/woc
+  cargo build --release --quiet -p woc || exit 1
+fi
+exec python3 - <<'PY'
+import os, re, resource, signal, socket, struct, subprocess, sys, tempfile, threading, time
+
+WOC, checks, failures = os.environ["WOC"], 0, 0
+
+
+def check(leg, name, good, why=""):
+    global checks, failures
+    checks += 1
+    failures += not good
+    print(f"ok   {leg} {name}" if good else f"FAIL {leg} {name} -- {why!r}"[:1000], flush=True)
+
+
+def same(leg, name, want, got):
+    check(leg, name, want == got, f"wanted {want!r}, got {got!r}")
+
+
+class Server:
+    """The probe app on a port of its own; always ended by its own pid."""
+
+    def __init__(self, env={}, files=4096):
+        self.err = tempfile.NamedTemporaryFile(mode="w+", suffix=".err", delete=False)
+        limit = lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (files, files))
+        self.p = subprocess.Popen([WOC, "run", "tests/apps/probe"], stdout=subprocess.PIPE, stderr=self.err,
+                                  env=dict(os.environ, WO_STATS="1", **env), preexec_fn=limit)
+        line = self.p.stdout.readline().decode()
+        if not line.startswith("listening on "):
+            self.p.kill()
+            print(f"FAIL P01 start -- {self.log()!r}\nporch: 1 checks, 1 failures")
+            sys.exit(1)
+        self.port = int(line.rsplit(":", 1)[1])
+
+    def log(self):
+        with open(self.err.name) as f:
+            return f.read()
+
+    def connect(self, timeout=15):
+        s = socket.create_connection(("127.0.0.1", self.port), timeout=timeout)
+        s.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return s
+
+    def raw(self, data, timeout=15):
+        s = self.connect(timeout)
+        with s:
+            try:
+                s.sendall(data)
+            except OSError:
+                pass
+            return drain(s)
+
+    def ask(self, target, *fields, method="GET", body=b""):
+        """Status, header pairs, body of one request on a fresh connection."""
+        head = f"{method} {target} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n" + "".join(f + "\r\n" for f in fields)
+        if body:
+            head += f"Content-Length: {len(body)}\r\n"
+        return parse(self.raw(head.encode("latin-1") + b"\r\n" + body))
+
+    def proc(self, name):
+        with open(f"/proc/{self.p.pid}/{name}") as f:
+            return f.read()
+
+    def fds(self):
+        return len(os.listdir(f"/proc/{self.p.pid}/fd"))
+
+    def rss(self):
+        return int(re.search(r"VmRSS:\s+(\d+)", self.proc("status"))[1])
+
+    def cpu(self):
+        f = self.proc("stat").rsplit(")", 1)[1].split()
+        return (int(f[11]) + int(f[12])) / os.sysconf("SC_CLK_TCK")
+
+    def stop(self, leg, name, bound=3, busy=False):
+        t = time.time()
+        self.p.send_signal(signal.SIGTERM)
+        try:
+            status = self.p.wait(bound + 5)
+        except subprocess.TimeoutExpired:
+            self.p.kill()
+            status = self.p.wait()
+        took = time.time() - t
+        stats = "".join(l for l in self.log().splitlines() if l.startswith("wostats"))
+        whole = "objects_live=0" in stats and (busy or "descriptors_open=0" in stats)
+        check(leg, name, status == 0 and took < bound and whole, (status, took, stats or self.log()[-500:]))
+        os.unlink(self.err.name)
+
+
+def drain(s):
+    out = b""
+    try:
+        while True:
+            d = s.recv(65536)
+            if not d:
+                return out
+            out += d
+    except TimeoutError:
+        return out + b"<no end>"
+    except OSError:
+        return out
+
+
+def parse(raw):
+    head, _, body = raw.partition(b"\r\n\r\n")
+    lines = head.decode("latin-1").split("\r\n")
+    status = int(lines[0].split(" ")[1]) if lines[0].startswith("HTTP/1.1 ") else 0
+    return status, [tuple(l.split(": ", 1)) for l in lines[1:] if ": " in l], body.decode("latin-1")
+
+
+def of(headers, name):
+    return ",".join(v for k, v in headers if k.lower() == name)
+
+
+a = Server()
+check("P01", "start", True)
+
+# --- routing (spec 4.4) ---
+for leg, target, status, fragment in [
+    ("P02", "/show", 200, "path=/show raw=/show"),
+    ("P03", "/show/", 200, "path=/show/"),
+    ("P04", "//show//x", 200, "p.one=x"),
+    ("P05", "/show/a%20b", 200, "p.one=a b"),
+    ("P06", "/show/a%2Fb", 200, "p.one=a/b"),
+    ("P07", "/show/1/x/2", 200, "p.one=1 p.two=2"),
+    ("P08", "/files/a/b%2Fc//d", 200, "p.path=a/b/c/d"),
+    ("P09", "/files", 200, "p.path= "),
+    ("P10", "/files/../x", 200, "p.path=../x"),
+    ("P11", "/star/q/x", 404, "not found"),
+    ("P12", "/star/*/x", 404, "not found"),
+    ("P13", "/SHOW", 404, "not found"),
+    ("P14", "/first/exact", 200, "first"),
+    ("P15", "/%73how", 200, "raw=/%73how"),
+    ("P16", "/show?a=1&a=2&b&c=%41+x&d=%zz&=e", 200, "q.a=2 q.b= q.c=A x q.d=%zz q.=e"),
+    ("P17", "http://other/show", 200, "host=other"),
+    ("P18", "//evil.example/show", 404, "not found"),
+    ("P19", "/x%2Fapi/ping", 404, "not found"),
+]:
+    s, h, b = a.ask(target)
+    check(leg, f"route {target}", s == status and fragment in b + " ", (s, b))
+s, h, b = a.ask("/show/one/x/none/y")
+check("P20", "captures of a pattern that does not match stay out", s == 404, b)
+for leg, pattern, path, want in [
+    ("P21", "/a/:b", "/a/c", "true b=c"), ("P22", "/a/:b", "/a", "false"), ("P23", "/a/*r", "/a/b/c", "true r=b/c"),
+    ("P24", "/a/*r", "/a", "true r="), ("P25", "/*r/a", "/x/a", "false"), ("P26", "/", "//", "true"),
+    ("P27", "/a/", "a", "true"), ("P28", "/:a/:a", "/1/2", "true a=2"), ("P29", "/a/*", "/a/b", "false"),
+    ("P30", "/:a/b", "/x/c", "false"),
+]:
+    same(leg, f"route_match {pattern} {path}", want, a.ask(f"/match?pattern={pattern}&path={path}")[2])
+
+# --- groups (4.5) ---
+for leg, target, status, via in [
+    ("P31", "/api/ping", 200, "early,late,api"), ("P32", "//api//ping/", 200, "early,late,api"),
+    ("P33", "/%61pi/ping", 200, "early,late,api"), ("P34", "/users/7/show", 200, "early,late,user"),
+    ("P35", "/show", 200, "early,late"),
+]:
+    s, h, b = a.ask(target)
+    check(leg, f"chain of {target}", s == status and b.endswith(f"via={via}"), (s, b))
+for leg, target, after in [("P36", "/api/none", "abg"), ("P37", "/api", "abg"), ("P38", "/apix", "ab"), ("P39", "/", "ab")]:
+    same(leg, f"afters of {target}", after, of(a.ask(target)[1], "x-after"))
+
+# --- middleware and afters (4.1, 4.3) ---
+s, h, b = a.ask("/show", "X-Deny: late")
+check("P40", "a middleware answers early", (s, b) == (403, '{"error":"denied by late"}') and of(h, "x-after") == "ab", (s, h, b))
+same("P41", "an early answer comes before the route", 403, a.ask("/nowhere", "X-Deny: early")[0])
+s, h, b = a.ask("/api/none", "X-Deny: api")
+check("P42", "a group's middleware answers without a route", s == 403 and of(h, "x-after") == "abg", (s, h))
+s, h, b = a.ask("/show", "X-Trap: late")
+check("P43", "a middleware traps", s == 500 and '"request_id":"' in b and of(h, "x-request-id") in b and of(h, "x-after") == "ab", (s, h, b))
+s, h, b = a.ask("/show", "X-Trap: after-a")
+check("P44", "an after traps", s == 500 and sorted(k for k, v in h) == ["Connection", "Content-Length", "Date", "content-type"], (s, h))
+s, h, b = a.ask("/boom", "X-Trap: after-b")
+check("P45", "handler and after trap", s == 500 and of(h, "content-type") == "application/json", (s, h))
+s, h, b = a.ask("/show", "X-Twist: b")
+check("P46", "an after sets a bad name", s == 500 and "bad name" not in str(h), (s, h))
+check("P47", "the log names trap and place", re.search(r"porch: 500 GET /show request=\d+-\d+-1 trap=8 at after:\d+: asked for\n  at Stamp.after", a.log()), a.log()[-600:])
+check("P48", "trap text stays inside", "asked" not in b, b)
+check("P49", "Logging", "\nGET /show\n" in a.log() and "GET /a\\x0ab\n" in (a.ask("/a%0ab"), a.log())[1], a.log()[:300])
+
+# --- refusals of the parser run the afters of the path, once it is known (4.1) ---
+for leg, lines, after in [("P131", b"GET /api/x HTTP/1.1\r\nHost: a b", b"abg"), ("P132", b"GET /%2561pi/x HTTP/1.1\r\nHost: a b", b"ab"),
+                          ("P133", b"G@T /api HTTP/1.1\r\nHost: a", b"ab")]:
+    out = a.raw(lines + b"\r\n\r\n")
+    check(leg, "afters of a refusal", out.startswith(b"HTTP/1.1 400") and b"\r\nx-after: " + after + b"\r\n" in out, out)
+
+# --- builders (2.1) ---
+J = "application/json"
+for leg, what, status, kind, body in [
+    ("P50", "ok_text", 200, "text/plain; charset=utf-8", "t"), ("P51", "ok_html", 200, "text/html; charset=utf-8", "<p>h</p>"),
+    ("P52", "ok_json", 200, J, "{}"), ("P53", "created_json", 201, J, "{}"), ("P54", "no_content", 204, "", ""),
+    ("P55", "not_found", 404, J, '{"error":"not found"}'), ("P56", "bad_request", 400, J, '{"error":"a \\"b\\"\\n"}'),
+    ("P57", "unauthorized", 401, J, '{"error":"unauthorized"}'), ("P58", "conflict", 409, J, '{"error":"c"}'),
+    ("P59", "method_not_allowed", 405, J, '{"error":"method not allowed"}'),
+    ("P60", "server_error", 500, J, '{"error":"internal error"}'), ("P61", "json_error", 418, J, '{"error":"teapot"}'),
+    ("P62", "redirect", 302, "", ""),
+]:
+    s, h, b = a.ask(f"/build/{what}")
+    extra = {"method_not_allowed": ("allow", "GET, PUT"), "redirect": ("location", "/there?x=1")}.get(what)
+    check(leg, what, (s, of(h, "content-type"), b) == (status, kind, body) and (not extra or of(h, extra[0]) == extra[1]), (s, h, b))
+s, h, b = a.ask("/vary")
+check("P63", "add_vary and set_header", of(h, "vary") == "accept, origin" and of(h, "x-one") == "2", h)
+s, h, b = a.ask("/build/ok_text")
+same("P64", "order of the head", ["content-type", "x-after", "Date", "Connection", "Content-Length"], [k for k, v in h])
+
+# --- response splitting (3.6) ---
+for leg, to in [("P65", "%0d%0aSet-Cookie:%20x=1"), ("P66", "//evil.example"), ("P67", "/a%5Cb"), ("P68", "/a%00b"), ("P69", "%0ax")]:
+    s, h, b = a.ask(f"/to?to={to}")
+    check(leg, f"redirect {to}", s == 500 and not of(h, "location") and not of(h, "set-cookie"), (s, h))
+for leg, name, value in [("P70", "x", "a%0d%0aSet-Cookie:%20y=1"), ("P71", "x%0d%0ay", "v"), ("P72", "x%20y", "v"), ("P73", "", "v"),
+                         ("P74", "x", "a%00b"), ("P75", "x:", "v"), ("P76", "x", "a%0db")]:
+    s, h, b = a.ask(f"/inject?name={name}&value={value}")
+    check(leg, f"header {name!r} {value!r}", s == 500 and not of(h, "x") and not of(h, "set-cookie"), (s, h))
+same("P77", "an ordinary header", "a b", of(a.ask("/inject?name=x&value=a+b")[1], "x"))
+
+# --- bodies that may not be (3.6, H22) ---
+two = lambda target, method=b"GET": a.raw(method + b" " + target + b" HTTP/1.1\r\nHost: a\r\n\r\nGET /show HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+for leg, n in [("P78", 204), ("P79", 304)]:
+    out = two(b"/status/%d" % n)
+    head, _, rest = out.partition(b"\r\n\r\n")
+    check(leg, f"{n} has no body", head.startswith(b"HTTP/1.1 %d " % n) and b"ength" not in head and rest.startswith(b"HTTP/1.1 200"), out[:300])
+for leg, n in [("P80", 100), ("P81", 199), ("P82", 600), ("P83", 0), ("P84", -5), ("P85", 999999)]:
+    same(leg, f"status {n}", 500, a.ask(f"/status/{n}")[0])
+same("P86", "status 599", (599, "oops"), a.ask("/status/599")[::2])
+for leg, target in [("P87", b"/show"), ("P88", b"/nowhere"), ("P89", b"/boom"), ("P90", b"/big"), ("P91", b"/verbs")]:
+    get = parse(a.raw(b"GET " + target + b" HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"))
+    out = a.raw(b"HEAD " + target + b" HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+    s, h, b = parse(out)
+    length = lambda headers: of(headers, "content-length")
+    close = target == b"/boom" or length(h) == length(get[1])
+    check(leg, f"HEAD {target.decode()}", s == get[0] and b == "" and close, (s, h, b))
+out = two(b"/headed", b"HEAD")
+check("P92", "a HEAD route of its own, then GET", b"Content-Length: 9\r\n\r\nHTTP/1.1 200" in out, out[:300])
+same("P93", "an OPTIONS route", (200, "opted"), a.ask("/opted", method="OPTIONS")[::2])
+s, h, b = a.ask("/verbs", method="POST")
+check("P94", "405 lists methods in order", s == 405 and of(h, "allow") == "GET, PUT, DELETE, PATCH", (s, h))
+s, h, b = a.ask("/verbs", method="OPTIONS")
+check("P95", "OPTIONS lists them too", s == 204 and of(h, "allow") == "GET, PUT, DELETE, PATCH" and b == "", (s, h))
+s, h, b = a.ask("*", method="OPTIONS")
+check("P96", "OPTIONS *", s == 204 and of(h, "allow") == "POST, GET, PUT, DELETE, PATCH, HEAD, OPTIONS", (s, h))
+same("P97", "an unknown method", 405, a.ask("/show", method="BREW")[0])
+check("P98", "a route for all methods", "method=BREW" in a.ask("/any", method="BREW")[2])
+for method in ["PUT", "DELETE", "PATCH"]:
+    same("P99", f"{method} route", method.lower(), a.ask("/verbs", method=method)[2])
+
+# --- connection life (3.8), Expect (3.5), hijack ---
+s, h, b = parse(two(b"/closing"))
+check("P100", "connection: close of a handler", b == "last" and of(h, "connection") == "close" and of(h, "content-length") == "4" and of(h, "date").startswith("Sun, 06 Nov 1994"), (h, b))
+out = two(b"/take")
+check("P101", "a hijacked connection", out.endswith(b"\r\n\r\nraw:/take") and out.count(b"HTTP/1.1") == 1, out)
+post = lambda *f: ("POST /echo HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\n" + "".join(x + "\r\n" for x in f) + "\r\n").encode()
+
+
+def expecting(*fields):
+    """What comes before the body is sent, and after."""
+    s = a.connect()
+    with s:
+        s.sendall(post("Content-Length: 4", *fields))
+        first = s.recv(65536)
+        if first.startswith(b"HTTP/1.1 100"):
+            s.sendall(b"body")
+            return first, s.recv(65536)
+        return first + drain(s), b""
+
+
+first, second = expecting()
+check("P102", "100 before the body", first == b"HTTP/1.1 100 Continue\r\n\r\n" and second.endswith(b"body"), (first, second))
+first, second = expecting("X-Deny: early")
+check("P103", "a refusal of the early part", first.startswith(b"HTTP/1.1 403") and b"100 Continue" not in first and b"Connection: close" in first, first)
+first, second = expecting("X-Deny: late")
+check("P104", "a refusal of the late part", first.startswith(b"HTTP/1.1 100") and second.startswith(b"HTTP/1.1 403"), (first, second))
+out = a.raw(post("Content-Length: 4", "Connection: close") + b"body")
+check("P105", "no 100 when the body is there", out.startswith(b"HTTP/1.1 200") and out.endswith(b"body"), out)
+first, second = expecting("X-Trap: early")
+check("P106", "a trap of the early part", first.startswith(b"HTTP/1.1 500") and b"100 Continue" not in first, first)
+
+# --- large and slow input, linear work ---
+def timed(data):
+    before = a.cpu()
+    out = a.raw(data, 60)
+    return out, a.cpu() - before
+
+
+chunked = lambda n: b"POST /echo HTTP/1.1\r\nHost: a\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n" + b"1\r\nx\r\n" * n + b"0\r\n\r\n"
+out, small = timed(chunked(100_000))
+out, large = timed(chunked(800_000))
+check("P107", "chunks of one byte take linear time", len(parse(out)[2]) == 800_000 and large < 16 * max(small, 0.05), (len(out), small, large))
+body = os.urandom(1 << 20)
+s, h, b = a.ask("/echo", method="POST", body=body)
+check("P108", "a body of 1 MiB", s == 200 and b.encode("latin-1") == body, (s, len(b)))
+same("P109", "a body beyond it", 413, parse(a.raw(chunked(1_048_577)))[0])
+n = 10_000
+s = a.connect(60)
+with s:
+    data = b"GET /first/x HTTP/1.1\r\nHost: a\r\n\r\n" * (n - 1) + b"GET /first/x HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
+    push = threading.Thread(target=s.sendall, args=(data,))
+    push.start()
+    out = drain(s)
+    push.join()
+same("P110", "10,000 pipelined requests", n, out.count(b"\r\n\r\nfirst"))
+socks = [a.connect() for _ in range(100)]
+began = time.time()
+line = b"GET /show HTTP/1.1\r\nHost: a\r\nX: " + b"x" * 1000
+gone, latency, at = set(), 0, 0
+while len(gone) < len(socks) and time.time() - began < 6:
+    for s in socks:
+        try:
+            s.send(line[at:at + 1]) if s not in gone else None
+        except OSError:
+            gone.add(s)
+    at += 1
+    if at % 10 == 5:
+        t = time.time()
+        a.ask("/show")
+        latency = max(latency, time.time() - t)
+    time.sleep(0.1)
+answers = {drain(s)[:12] for s in socks}
+check("P111", "a byte now and then does not keep a connection", time.time() - began < 7 and answers <= {b"HTTP/1.1 400", b""} and latency < 1, (time.time() - began, answers, latency))
+for s in socks:
+    s.close()
+for _ in range(200):
+    s = a.connect()
+    s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    s.sendall(b"GET /first/x HTTP/1.1\r\nHost: a\r\n\r\n" * 50 + b"POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nab")
+    s.close()
+time.sleep(0.3)
+same("P112", "after 200 resets", 200, a.ask("/show")[0])
+check("P113", "a vanished client is not an error", "trap=9" not in a.log(), a.log()[-300:])
+
+# --- handlers that misbehave ---
+for leg, target in [("P114", "/recurse"), ("P115", "/boom")]:
+    s, h, b = a.ask(target)
+    check(leg, f"{target} answers 500", s == 500 and "internal error" in b, (s, b))
+check("P116", "stack overflow is named", "trap=3 at deep:" in a.log(), a.log()[-300:])
+spin = [a.connect() for _ in range(2)]
+for s in spin:
+    s.sendall(b"GET /spin HTTP/1.1\r\nHost: a\r\n\r\n")
+time.sleep(0.2)
+t = time.time()
+good = all(a.ask("/show")[0] == 200 for _ in range(20))
+check("P117", "others are served while handlers loop", good and time.time() - t < 5, time.time() - t)
+for s in spin:
+    s.close()
+a.stop("P118", "a stop with handlers that loop", 4, busy=True)
+
+a = Server({"WO_HEAP_MB": "16"})
+s, h, b = a.ask("/eat")
+check("P119", "a handler without memory answers 500", s == 500 and "trap=4 at " in a.log(), (s, a.log()[-300:]))
+same("P120", "and the next is served", 200, a.ask("/show")[0])
+a.stop("P121", "stop")
+
+# --- everything given back ---
+a = Server()
+one = b"GET /boom HTTP/1.1\r\nHost: a\r\n\r\n", b"GET /show HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
+for i in range(400):
+    a.raw(one[i % 2])
+time.sleep(0.3)
+before = a.rss(), a.fds()
+for i in range(4000):
+    a.raw(one[i % 2])
+time.sleep(0.3)
+after = a.rss(), a.fds()
+check("P122", "memory and descriptors flat over 4,000 connections", after[0] < before[0] + 1024 and after[1] <= before[1], (before, after))
+lazy = [a.connect() for _ in range(10)]
+for s in lazy:
+    s.sendall(b"GET /big HTTP/1.1\r\nHost: a\r\n\r\n")
+time.sleep(0.5)
+a.stop("P123", "a stop while clients do not read", 4, busy=True)
+for s in lazy:
+    s.close()
+a = Server()
+s = a.connect()
+s.sendall(b"GET /slow HTTP/1.1\r\nHost: a\r\n\r\n")
+half = a.connect()
+half.sendall(b"GET /show HTT")
+time.sleep(0.1)
+began = time.time()
+a.p.send_signal(signal.SIGTERM)
+out = drain(s)
+check("P124", "a request in hand is answered at a stop", out.startswith(b"HTTP/1.1 200") and b"Connection: close" in out, out)
+check("P125", "half a request is dropped", drain(half) == b"" and time.time() - began < 3, time.time() - began)
+a.stop("P126", "stop")
+
+a = Server(files=64)
+crowd = [a.connect() for _ in range(100)]
+time.sleep(0.5)
+before = a.cpu()
+time.sleep(2)
+used = a.cpu() - before
+check("P127", "no spinning at the descriptor limit", used < 0.1, used)
+for s in crowd:
+    s.close()
+t = time.time()
+same("P128", "served when descriptors are free again", 200, a.ask("/show")[0])
+check("P129", "the limit is logged once", a.log().count("descriptor limit") == 1, a.log()[-300:])
+a.stop("P130", "stop")
+
+print(f"porch: {checks} checks, {failures} failures")
+sys.exit(failures > 0)
+PY

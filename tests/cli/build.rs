@@ -1,0 +1,218 @@
+//! `woc build DIR -o OUT` and `woc PATH` (14): one file that runs anywhere.
+
+use std::io::{BufRead as _, BufReader, ErrorKind, Read as _, Write as _};
+use std::net::TcpStream;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use corpus::{Finished, finish};
+
+use crate::{Tree, assert_one_line, assert_status, assert_usage};
+
+const MAIN: &[u8] = b"use kit
+fn main(args: multi Text) -> Int {
+#if LOUD
+  print(\"loud\")
+#end
+  for a in args { print(kit.shown(a)) }
+  if len(args) == 1 { trap(\"one\") }
+  return len(args)
+}
+";
+
+fn project() -> Tree {
+    Tree::new(&[
+        ("p/wo.toml", b"name = \"prog\"\n[deps]\nkit = { path = \"../lib\" }\n"),
+        ("p/main.wo", MAIN),
+        ("lib/wo.toml", b"name = \"lib\"\nkind = \"library\"\n"),
+        ("lib/lib.wo", b"pub fn shown(t: Text) -> Text { return \"<\" .. t .. \">\" }\n"),
+    ])
+}
+
+/// Runs a built program in an empty directory with an empty environment.
+fn start(program: &Path, args: &[&str]) -> Finished {
+    let dir = tempfile::tempdir().expect("temporary directory");
+    let mut command = Command::new(program);
+    let _ = command.args(args).current_dir(dir.path()).env_clear();
+    loop {
+        match finish(&mut command, Duration::from_secs(60)) {
+            // A process that another test starts holds the file open for writing until it is another program.
+            Err(e) if e.kind() == ErrorKind::ExecutableFileBusy => std::thread::sleep(Duration::from_millis(5)),
+            out => {
+                let out = out.expect("the program runs");
+                assert!(!out.timed_out);
+                return out;
+            }
+        }
+    }
+}
+
+#[test]
+fn a_built_program_needs_nothing() {
+    let tree = project();
+    let out = tree.woc(&["build", "p", "-o", "out"]);
+    assert_status(&out, 0);
+    assert!(out.stdout.is_empty() && out.stderr.is_empty(), "{}", out.stderr_text());
+    let program = tree.path("out");
+    assert_eq!(std::fs::metadata(&program).expect("there").permissions().mode() & 0o777, 0o755);
+    for part in ["p", "lib"] {
+        std::fs::remove_dir_all(tree.path(part)).expect("removed");
+    }
+    // Every argument is the program's.
+    let out = start(&program, &["version", "--help", "-D", "--", "run"]);
+    assert_status(&out, 5);
+    assert_eq!(out.stdout_text(), "<version>\n<--help>\n<-D>\n<-->\n<run>\n");
+    assert!(out.stderr.is_empty(), "{}", out.stderr_text());
+    assert_status(&start(&program, &[]), 0);
+    let out = start(&program, &["x"]);
+    assert_status(&out, 1);
+    assert_eq!(out.stderr_text(), "trap 8 in main at line 7: one\n  at main (main.wo:7)\n");
+}
+
+#[test]
+fn nothing_of_the_building_machine_is_in_it() {
+    let tree = project();
+    let (absolute, out) = (tree.path("p"), tree.path("out"));
+    assert_status(&tree.woc(&["build", absolute.to_str().expect("text"), "-o", out.to_str().expect("text")]), 0);
+    let bytes = std::fs::read(&out).expect("there");
+    let place = absolute.parent().expect("parent").to_string_lossy().into_owned();
+    assert!(!bytes.windows(place.len()).any(|w| w == place.as_bytes()), "{place} is in it");
+    // The same bytes whatever the path was.
+    assert_status(&tree.woc(&["build", "p", "-o", "other"]), 0);
+    assert!(bytes == std::fs::read(tree.path("other")).expect("there"));
+}
+
+#[test]
+fn flags_are_baked_in() {
+    let tree = project();
+    assert_status(&tree.woc(&["-D", "LOUD", "build", "p", "-o", "out"]), 0);
+    assert_eq!(start(&tree.path("out"), &[]).stdout_text(), "loud\n");
+}
+
+#[test]
+fn a_path_alone_builds_programs_and_checks_the_rest() {
+    let tree = project();
+    let out = tree.woc(&["p"]);
+    assert_status(&out, 0);
+    assert!(out.stdout.is_empty() && out.stderr.is_empty());
+    assert_status(&start(&tree.path("p/target/prog"), &["a", "b"]), 2);
+    let entries = std::fs::read_dir(tree.path("p/target")).expect("there");
+    assert_eq!(entries.count(), 1, "no temporary file is left");
+    assert_status(&tree.woc(&["lib"]), 0);
+    assert!(!tree.path("lib/target").exists());
+    assert_status(&tree.woc(&["p/main.wo"]), 1);
+    tree.write("flat/a.wo", b"fn main() { }\n");
+    assert_status(&tree.woc(&["flat"]), 0);
+    assert_status(&tree.woc(&["check", "p"]), 0);
+    assert!(!tree.path("flat/target").exists());
+    // Errors: nothing is written.
+    std::fs::remove_dir_all(tree.path("p/target")).expect("removed");
+    tree.write("p/main.wo", b"fn main() { nothing() }\n");
+    assert_status(&tree.woc(&["p"]), 1);
+    assert!(!tree.path("p/target").exists());
+}
+
+#[test]
+fn directories_without_manifest_and_files_are_built_too() {
+    let tree = Tree::new(&[("flat/a.wo", b"fn main() { print(\"flat\") }\n")]);
+    assert_status(&tree.woc(&["build", "flat", "-o", "one"]), 0);
+    assert_eq!(start(&tree.path("one"), &[]).stdout_text(), "flat\n");
+    assert_status(&tree.woc(&["build", "flat/a.wo", "-o", "two"]), 0);
+    assert_eq!(start(&tree.path("two"), &[]).stdout_text(), "flat\n");
+    assert_status(&tree.woc(&["build", "flat"]), 0);
+    assert_eq!(start(&tree.path("flat/target/flat"), &[]).stdout_text(), "flat\n");
+}
+
+#[test]
+fn without_a_main_there_is_no_program() {
+    let tree = project();
+    for form in [&["build", "lib", "-o", "out"][..], &["run", "lib"]] {
+        assert_one_line(&tree.woc(form), "library `lib`");
+    }
+    tree.write("p/main.wo", b"fn other() { }\n");
+    for form in [&["build", "p", "-o", "out"][..], &["run", "p"], &["p"]] {
+        assert_one_line(&tree.woc(form), "program `prog`");
+    }
+    assert!(!tree.path("out").exists());
+}
+
+#[test]
+fn outputs_that_cannot_be() {
+    let tree = project();
+    assert_one_line(&tree.woc(&["build", "p", "-o", "lib"]), "is a directory");
+    assert_one_line(&tree.woc(&["build", "p", "-o", "missing/out"]), "missing/out");
+    assert_one_line(&tree.woc(&["build", "p", "-o", "/dev/null"]), "not a regular file");
+    assert_one_line(&tree.woc(&["build", "p", "-o", "new/"]), "new/");
+    assert_one_line(&tree.woc(&["build", "missing", "-o", "out"]), "missing");
+    assert_usage(&tree.woc(&["build", "p", "-o"]));
+    assert_usage(&tree.woc(&["build"]));
+    // A file is replaced, whoever runs it at the time.
+    tree.write("out", b"old");
+    assert_status(&tree.woc(&["build", "p", "-o", "out"]), 0);
+    assert_status(&start(&tree.path("out"), &[]), 0);
+}
+
+#[test]
+fn damage_is_reported() {
+    let tree = project();
+    assert_status(&tree.woc(&["build", "p", "-o", "out"]), 0);
+    let good = std::fs::read(tree.path("out")).expect("there");
+    let end = good.len();
+    let flipped = |at: usize| {
+        let mut bytes = good.clone();
+        bytes[at] ^= 0x40;
+        bytes
+    };
+    let longer = [good.as_slice(), b"\n"].concat();
+    for (what, bytes) in [
+        ("cut at the end", good[..end - 1].to_vec()),
+        ("cut in the program", good[..end - 200].to_vec()),
+        ("longer", longer),
+        ("changed program", flipped(end - 100)),
+        ("changed checksum", flipped(end - 18)),
+        ("changed length", flipped(end - 28)),
+        ("huge length", flipped(end - 21)),
+    ] {
+        let path = tree.path("damaged");
+        std::fs::write(&path, bytes).expect("written");
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).expect("executable");
+        let out = start(&path, &["version"]);
+        assert_status(&out, 2);
+        let stderr = out.stderr_text();
+        assert!(stderr.starts_with("damaged: this executable is damaged: "), "{what}: {stderr}");
+        assert_eq!(stderr.lines().count(), 1, "{what}: {stderr}");
+        std::fs::remove_file(&path).expect("removed");
+    }
+}
+
+/// docs/examples/hello, built, serves from an empty directory and ends on SIGTERM with status 0.
+#[test]
+fn hello_serves_and_stops() {
+    let tree = Tree::new(&[]);
+    let hello = corpus::root().join("docs/examples/hello");
+    assert_status(&tree.woc(&["build", hello.to_str().expect("text"), "-o", "hello"]), 0);
+    let dir = tempfile::tempdir().expect("temporary directory");
+    let mut server = Command::new(tree.path("hello"))
+        .arg("0")
+        .current_dir(dir.path())
+        .env_clear()
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("started");
+    let mut first = String::new();
+    let mut stdout = BufReader::new(server.stdout.take().expect("stdout"));
+    let _ = stdout.read_line(&mut first).expect("a line");
+    let port: u16 = first.trim().rsplit(':').next().expect("a port").parse().expect("a number");
+    let mut answer = String::new();
+    let mut connection = TcpStream::connect(("127.0.0.1", port)).expect("connected");
+    connection.set_read_timeout(Some(Duration::from_secs(20))).expect("time limit");
+    connection.write_all(b"GET /health HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").expect("sent");
+    let _ = connection.read_to_string(&mut answer).expect("answered");
+    assert!(answer.starts_with("HTTP/1.1 200 ") && answer.ends_with("{\"ok\":true}"), "{answer}");
+    let kill = Command::new("kill").args(["-TERM", &server.id().to_string()]).status().expect("kill runs");
+    assert!(kill.success());
+    assert_eq!(server.wait().expect("ended").code(), Some(0));
+}
