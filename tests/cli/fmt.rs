@@ -110,3 +110,14 @@ fn unreadable_input_changes_nothing() {
     assert_one_line(&tree.woc(&["fmt", "a.wo", "empty"]), "no .wo file");
     assert_eq!(fs::read(tree.path("a.wo")).expect("file"), UGLY);
 }
+
+/// What `woc new` writes needs no formatting.
+#[test]
+fn new_projects_are_canonical() {
+    let tree = Tree::new(&[]);
+    assert_status(&tree.woc(&["new", "app"]), 0);
+    assert_status(&tree.woc(&["new", "--lib", "kit"]), 0);
+    let out = tree.woc(&["fmt", "--check", "."]);
+    assert_status(&out, 0);
+    assert!(out.stdout.is_empty(), "{}", out.stdout_text());
+}
