@@ -105,7 +105,6 @@ mod tests {
             blocks: vec![block],
             entry_unwind: None,
             recursive: false,
-            entry_unwind: None,
         }
     }
 
