@@ -103,7 +103,9 @@ mod tests {
             results: Vec::<Rep>::new(),
             locals: vec![],
             blocks: vec![block],
+            entry_unwind: None,
             recursive: false,
+            entry_unwind: None,
         }
     }
 

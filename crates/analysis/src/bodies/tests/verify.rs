@@ -127,6 +127,11 @@ impl Verify<'_> {
                 self.same(key.ty, k, "key");
                 v
             }
+            Place::Column(row, class, index) => {
+                self.expr(row);
+                assert_eq!(self.kind(row.ty), TyKind::Row(*class));
+                self.program.classes[class.0 as usize].fields[*index as usize].ty
+            }
         }
     }
 
@@ -307,6 +312,7 @@ impl Verify<'_> {
                 );
             }
             ExprKind::Builtin(_, args) => args.iter().for_each(|a| self.expr(a)),
+            ExprKind::Store(op) => op.operands().into_iter().for_each(|o| self.expr(o)),
             ExprKind::JsonDecode(v) => {
                 self.expr(v);
                 assert_eq!(self.kind(v.ty), TyKind::Nullable(Types::TEXT));
