@@ -8,6 +8,7 @@ mod fmt;
 mod formats;
 mod git;
 mod json;
+mod large;
 mod manifests;
 mod ownership;
 mod sources;

@@ -105,6 +105,7 @@ mod tests {
             blocks: vec![block],
             entry_unwind: None,
             recursive: false,
+            entry_unwind: None,
         }
     }
 

@@ -1,7 +1,7 @@
 //! Calls between generated functions and of the runtime, dispatch, entries, and errors of compilation.
 
 use super::*;
-use abi::trap;
+use abi::{layout, trap};
 use cranelift_codegen::ir::{InstBuilder, MemFlagsData};
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 use cranelift_jit::{JITBuilder, JITModule};
