@@ -52,9 +52,9 @@ fn a_move_is_reported_once() {
 fn g() {
   let p = pen()
   while true {
-    let n = look(p) + 1
+    let n = look(p) + 1 --! E301
     if n == 3 { break }
-    keep(p) --! E301
+    keep(p)
   }
 }",
     );

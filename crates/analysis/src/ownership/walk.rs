@@ -547,7 +547,7 @@ impl<'p> Walk<'p> {
             var.loans = Some(loans.into());
         }
         let is_union = matches!(self.program.types.kind(self.program.types.strip(switch.subject.ty)), TyKind::Union(_));
-        self.declare_borrow(switch.subject_local, var);
+        self.state.set(switch.subject_local, var);
         let mut ends = Vec::with_capacity(switch.arms.len());
         let mut values = Vec::new();
         for arm in &switch.arms {
@@ -576,6 +576,8 @@ impl<'p> Walk<'p> {
         Val::join(values)
     }
 
+    /// A payload stays valid when the subject is replaced in the arm: only `let` and `for` borrows are in the way of
+    /// changes (7.4). What it borrows counts for what is borrowed from it.
     fn bind_payload(&mut self, subject: LocalId, proj: Proj, local: LocalId, is_union: bool) {
         let span = self.func.locals.get(local.0 as usize).map_or_else(Span::default, |l| l.span);
         let mut var = Var { borrowed: Some(span), ..Var::live() };
@@ -587,7 +589,7 @@ impl<'p> Walk<'p> {
                 var.loans = Some(loans.into());
             }
         }
-        self.declare_borrow(local, var);
+        self.state.set(local, var);
     }
 
     /// The value of an arm. Its own payload bindings move out of the object; its own locals do not outlive it.
