@@ -162,7 +162,7 @@ impl<'a> FnLower<'_, 'a> {
     /// Runs a block and moves its value into `out`, whose reference the caller puts on the stack. The block's variables
     /// (above `depth` on the stack) are left to the caller's `close`, except for one that is the value: it is moved.
     fn block_value(&mut self, body: &'a BlockExpr, out: Value, depth: usize) {
-        self.stmts(&body.block);
+        self.stmts(&body.block, body.value.as_ref());
         let Some(value) = &body.value else {
             self.fill(out);
             return;
