@@ -34,6 +34,14 @@ pub(super) enum Crossing {
     Send { message: Ty, span: Span, builtin: &'static str },
 }
 
+impl Crossing {
+    pub fn span(&self) -> Span {
+        match self {
+            Crossing::Spawn { span, .. } | Crossing::Send { span, .. } => *span,
+        }
+    }
+}
+
 struct Frame {
     /// Where it starts in the source.
     start: u32,
@@ -215,9 +223,9 @@ impl<'p> Walk<'p> {
     }
 
     fn leave(&mut self, list: impl Fn(&mut Frame) -> &mut Vec<Delta>) {
-        // Beyond this a function has thousands of exits of one loop, each with thousands of changes: some errors are
+        // Beyond this a function has hundreds of exits of one loop, each with hundreds of changes: some errors are
         // missed then, which is harmless at run time.
-        const RECORDED_MAX: usize = 4_000_000;
+        const RECORDED_MAX: usize = 400_000;
         if let Some(frame) = self.loops.last_mut()
             && self.state.reachable
             && (self.recorded < RECORDED_MAX || list(frame).is_empty())
