@@ -18,7 +18,7 @@ pub fn dump_clif(program: &Program, options: &Options) -> Result<String, String>
 pub fn dump_asm(program: &Program, options: &Options) -> Result<String, String> {
     dump(program, options, |unit, ctx| {
         ctx.set_disasm(true);
-        let _ = unit.compile(ctx)?;
+        let _ = unit.compile(ctx, false)?;
         let code = ctx.compiled_code().ok_or("Cranelift gave no code")?;
         let mut text = code.vcode.clone().unwrap_or_default();
         // Cranelift numbers the functions that a function uses; the last ones first, as 1 is a prefix of 10.

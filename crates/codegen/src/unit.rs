@@ -29,6 +29,8 @@ pub(crate) type Functions<'a> = FxHashMap<&'a str, *const u8>;
 pub(crate) struct Unit<'a> {
     pub(crate) program: &'a Program,
     pub(crate) module: JITModule,
+    /// The machine with the settings for huge functions.
+    quick: OwnedTargetIsa,
     /// Per MIR function: its entry.
     pub(crate) ids: Vec<FuncId>,
     pub(crate) literals: Literals,
@@ -60,10 +62,12 @@ pub(crate) fn ty(rep: AbiRep) -> clif::Type {
     }
 }
 
-fn isa(options: &Options) -> Result<OwnedTargetIsa, String> {
+/// `quick`: linear algorithms only.
+fn isa(options: &Options, quick: bool) -> Result<OwnedTargetIsa, String> {
     let mut flags = settings::builder();
     for (name, value) in [
-        ("opt_level", if options.optimize { "speed" } else { "none" }),
+        ("opt_level", if options.optimize && !quick { "speed" } else { "none" }),
+        ("regalloc_algorithm", if quick { "single_pass" } else { "backtracking" }),
         ("enable_verifier", if options.verify { "true" } else { "false" }),
         ("preserve_frame_pointers", "true"),
         ("is_pic", "false"),
@@ -84,7 +88,7 @@ impl<'a> Unit<'a> {
         options: &Options,
         functions: Option<&'a Functions<'a>>,
     ) -> Result<Self, String> {
-        let mut builder = JITBuilder::with_isa(isa(options)?, cranelift_module::default_libcall_names());
+        let mut builder = JITBuilder::with_isa(isa(options, false)?, cranelift_module::default_libcall_names());
         if let Some(functions) = functions {
             let space = ArenaMemoryProvider::new_with_size(CODE_SPACE).map_err(|e| format!("memory for code: {e}"))?;
             let _ = builder.memory_provider(Box::new(space));
@@ -95,6 +99,7 @@ impl<'a> Unit<'a> {
         let mut unit = Unit {
             program,
             module: JITModule::new(builder),
+            quick: isa(options, true)?,
             ids: Vec::with_capacity(program.funcs.len()),
             literals: Literals::new(functions.is_none()),
             tables: Vec::new(),
@@ -169,9 +174,10 @@ impl<'a> Unit<'a> {
     }
 
     /// Compiles what `ctx.func` holds; the result is the size of its frame in bytes.
-    pub(crate) fn compile(&self, ctx: &mut Context) -> Result<u32, String> {
+    pub(crate) fn compile(&self, ctx: &mut Context, huge: bool) -> Result<u32, String> {
+        let isa = if huge { self.quick.as_ref() } else { self.module.isa() };
         let code = ctx
-            .compile(self.module.isa(), &mut ControlPlane::default())
+            .compile(isa, &mut ControlPlane::default())
             .map_err(|e| cranelift_codegen::print_errors::pretty_error(e.func, e.inner))?;
         Ok(code.buffer.frame_layout().map_or(0, |layout| layout.frame_to_fp_offset))
     }
@@ -271,7 +277,8 @@ impl Work {
     fn function(&mut self, unit: &mut Unit, index: u32) -> Result<(), String> {
         let id = unit.id(index)?;
         lower::function(unit, &mut self.ctx.func, &mut self.builder, index)?;
-        let frame = unit.compile(&mut self.ctx)?;
+        let huge = unit.program.funcs.get(index as usize).is_some_and(lower::is_huge);
+        let frame = unit.compile(&mut self.ctx, huge)?;
         if frame <= frame::LARGE {
             unit.place(&self.ctx, id, Some(index), &mut self.sites)?;
             self.ctx.clear();
@@ -283,7 +290,7 @@ impl Work {
         self.ctx.clear();
         let overflow = unit.anonymous(&sig)?;
         lower::overflow(unit, &mut self.ctx.func, &mut self.builder, sig, index)?;
-        let _ = unit.compile(&mut self.ctx)?;
+        let _ = unit.compile(&mut self.ctx, false)?;
         unit.place(&self.ctx, overflow, Some(index), &mut self.sites)?;
         self.ctx.clear();
         let (code, relocs) = frame::stub(frame, body, overflow)?;
@@ -292,7 +299,7 @@ impl Work {
 
     /// Compiles what is in the context as `id`, which is no function of the program: stack walks end there.
     fn glue(&mut self, unit: &mut Unit, id: FuncId) -> Result<(), String> {
-        let _ = unit.compile(&mut self.ctx)?;
+        let _ = unit.compile(&mut self.ctx, false)?;
         unit.place(&self.ctx, id, None, &mut self.sites)?;
         self.ctx.clear();
         Ok(())

@@ -117,6 +117,12 @@ impl Printer<'_> {
                 let (u, unwind) = if *checked { ("", unwind) } else { (" unchecked", String::new()) };
                 format!("{} = element{u} %{}[%{}] x{words}{unwind}", self.def(*dst), multi.0, index.0)
             }
+            InstKind::Push { multi, first, second, .. } => {
+                format!("push %{}, {}{unwind}", multi.0, list(&words(first, second)))
+            }
+            InstKind::Init { multi, at, first, second } => {
+                format!("init %{}[{at}], {}", multi.0, list(&words(first, second)))
+            }
             InstKind::Retain { local, nonnull } => format!("retain{} %{}", nn(nonnull), local.0),
             InstKind::Release { local, nonnull } => format!("release{} %{}", nn(nonnull), local.0),
             InstKind::TrapIfNull { local, code, text, .. } => {
@@ -148,6 +154,10 @@ impl Printer<'_> {
 
 fn lower(op: &impl std::fmt::Debug) -> String {
     format!("{op:?}").to_lowercase()
+}
+
+fn words(first: &Local, second: &Option<Local>) -> Vec<Local> {
+    [*first].into_iter().chain(*second).collect()
 }
 
 fn list(locals: &[Local]) -> String {

@@ -45,6 +45,7 @@ impl InstKind {
             | InstKind::Element { unwind, .. }
             | InstKind::TrapIfNull { unwind, .. }
             | InstKind::Concat { unwind, .. }
+            | InstKind::Push { unwind, .. }
             | InstKind::Safepoint { unwind } => Some(*unwind),
             InstKind::Call { unwind, .. } => *unwind,
             _ => None,
@@ -57,6 +58,7 @@ impl InstKind {
             | InstKind::Element { unwind, .. }
             | InstKind::TrapIfNull { unwind, .. }
             | InstKind::Concat { unwind, .. }
+            | InstKind::Push { unwind, .. }
             | InstKind::Safepoint { unwind } => Some(unwind),
             InstKind::Call { unwind, .. } => unwind.as_mut(),
             _ => None,

@@ -202,6 +202,21 @@ pub enum InstKind {
         checked: bool,
         unwind: BlockId,
     },
+    /// `multi.push` of an element of one word, or two with `second`; consumes it, also where it traps.
+    Push {
+        multi: Local,
+        first: Local,
+        second: Option<Local>,
+        unwind: BlockId,
+    },
+    /// Push of element `at` into a multi that nothing else can see, that has `at` elements and was made with room for
+    /// more. Cannot trap.
+    Init {
+        multi: Local,
+        at: u32,
+        first: Local,
+        second: Option<Local>,
+    },
     /// `Obj` and `Actor` locals; null is allowed unless `nonnull`.
     Retain {
         local: Local,

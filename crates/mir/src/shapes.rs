@@ -96,12 +96,28 @@ pub struct Layouts<'a> {
     index: FxHashMap<TypeDesc, TypeIdx>,
     /// First variant class of each payload union.
     variants: Vec<ClassIdx>,
+    /// Per class and field: stored fields before it.
+    stored: Vec<Vec<usize>>,
 }
 
 impl<'a> Layouts<'a> {
     pub fn new(program: &'a hir::Program) -> Layouts<'a> {
-        let mut layouts =
-            Layouts { program, shapes: Shapes::default(), index: FxHashMap::default(), variants: Vec::new() };
+        let mut layouts = Layouts {
+            program,
+            shapes: Shapes::default(),
+            index: FxHashMap::default(),
+            variants: Vec::new(),
+            stored: Vec::with_capacity(program.classes.len()),
+        };
+        for class in &program.classes {
+            let mut stored = 0;
+            let before = |f: &hir::Field| {
+                let before = stored;
+                stored += usize::from(!is_backlink(&program.types, f.ty));
+                before
+            };
+            layouts.stored.push(class.fields.iter().map(before).collect());
+        }
         for desc in FIXED_TYPES {
             let _ = layouts.intern(desc);
         }
@@ -215,9 +231,7 @@ impl<'a> Layouts<'a> {
 
     /// Byte offset of field `field` of `class`, counted as in the HIR.
     pub fn field_offset(&self, class: ClassId, field: u32) -> i32 {
-        let Some(decl) = self.program.classes.get(class.0 as usize) else { return layout::FIELDS };
-        let before = decl.fields.iter().take(field as usize);
-        let stored = before.filter(|f| !is_backlink(&self.program.types, f.ty)).count();
+        let stored = self.stored.get(class.0 as usize).and_then(|s| s.get(field as usize)).copied().unwrap_or(0);
         self.offset(class.0, stored)
     }
 

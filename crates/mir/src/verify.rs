@@ -167,6 +167,11 @@ impl Verifier<'_> {
                 }
                 self.is(*multi, Rep::Obj)
             }
+            InstKind::Push { multi, first, second, .. } | InstKind::Init { multi, first, second, .. } => {
+                self.is(*multi, Rep::Obj)?;
+                self.word(*first)?;
+                second.map_or(Ok(()), |second| self.word(second))
+            }
             InstKind::Retain { local, .. } | InstKind::Release { local, .. } => self.managed(*local),
             InstKind::TrapIfNull { local, text, .. } => {
                 self.word(*local)?;
@@ -254,7 +259,8 @@ impl Verifier<'_> {
     /// be too large; code generation reads an unwritten local as zero.
     fn defined(&self) -> Check {
         let words = self.func.locals.len().div_ceil(64);
-        if words.saturating_mul(self.func.blocks.len()) > 4_000_000 {
+        let edges = self.func.blocks.iter().flat_map(|b| &b.insts).filter(|i| i.kind.unwind().is_some()).count();
+        if words.saturating_mul(self.func.blocks.len() + edges) > 4_000_000 {
             return Ok(());
         }
         let mut entry: Vec<Option<Vec<u64>>> = vec![None; self.func.blocks.len()];
@@ -341,6 +347,9 @@ fn reads(inst: &InstKind) -> Vec<Local> {
         InstKind::Load { base, .. } => vec![*base],
         InstKind::Store { base, src, .. } => vec![*base, *src],
         InstKind::Element { multi, index, .. } => vec![*multi, *index],
+        InstKind::Push { multi, first, second, .. } | InstKind::Init { multi, first, second, .. } => {
+            [*multi, *first].into_iter().chain(*second).collect()
+        }
         InstKind::Retain { local, .. } | InstKind::Release { local, .. } | InstKind::TrapIfNull { local, .. } => {
             vec![*local]
         }
@@ -368,6 +377,8 @@ fn writes(inst: &InstKind) -> Vec<Local> {
         | InstKind::Concat { dst, .. } => vec![*dst],
         InstKind::Call { dsts, .. } => dsts.clone(),
         InstKind::Store { .. }
+        | InstKind::Push { .. }
+        | InstKind::Init { .. }
         | InstKind::Retain { .. }
         | InstKind::Release { .. }
         | InstKind::TrapIfNull { .. }

@@ -3,7 +3,9 @@
 //! of its uses is its definition's value. Most temporaries are such; left to Cranelift's frontend, those that unwind
 //! chains release would cost a block parameter per block of the chain each.
 
-use mir::ir::{BlockId, Func, Inst, InstKind, Local, Term};
+use mir::ir::{BlockId, Func, InstKind, Local, Term};
+
+use super::dominators::{Dominators, Edges};
 
 pub(super) struct Flow {
     /// Reachable blocks in reverse postorder.
@@ -15,7 +17,7 @@ pub(super) struct Flow {
 }
 
 /// Analyses `func`; edges to blocks and locals that do not exist are left for lowering to report.
-pub(super) fn analyse(func: &Func) -> Flow {
+pub(super) fn analyse(func: &Func, huge: bool) -> Flow {
     let order = reverse_postorder(func);
     // The entry, which lies before all blocks, leads to the first one and to `entry_unwind`.
     let mut place = vec![usize::MAX; func.blocks.len()];
@@ -30,7 +32,7 @@ pub(super) fn analyse(func: &Func) -> Flow {
             }
         }
     }
-    let single = single_definitions(func, &order);
+    let single = single_definitions(func, &order, huge);
     Flow { order, forward, single }
 }
 
@@ -66,117 +68,99 @@ fn reverse_postorder(func: &Func) -> Vec<usize> {
 /// Blocks that `block` may go to, by its instructions' traps and by its end.
 fn edges(func: &Func, block: usize) -> Vec<usize> {
     let block = &func.blocks[block];
-    let unwinds = block.insts.iter().filter_map(|inst| unwind(&inst.kind));
     let mut last = None;
     let mut out: Vec<usize> = Vec::new();
-    for target in unwinds.chain(successors(&block.term)) {
+    let mut see = |target: BlockId| {
         let target = target.0 as usize;
         if last != Some(target) && target < func.blocks.len() {
             out.push(target);
         }
         last = Some(target);
-    }
+    };
+    block.insts.iter().filter_map(|inst| inst.kind.unwind()).for_each(&mut see);
+    block.term.each_target(&mut see);
     out
 }
 
-fn single_definitions(func: &Func, order: &[usize]) -> Vec<bool> {
-    let locals = func.locals.len();
+/// `huge`: of the locals that are used beyond the next instruction that may trap, none counts, so that few values live
+/// across blocks.
+fn single_definitions(func: &Func, order: &[usize], huge: bool) -> Vec<bool> {
     let params = func.params as usize;
-    let mut definitions = vec![0u32; locals];
-    for inst in order.iter().flat_map(|block| &func.blocks[*block].insts) {
-        for local in defs(&inst.kind) {
-            if let Some(n) = definitions.get_mut(local.0 as usize) {
-                *n += 1;
-            }
-        }
-    }
-    let mut single: Vec<bool> =
-        definitions.iter().enumerate().map(|(i, n)| if i < params { *n == 0 } else { *n == 1 }).collect();
-
-    // Locals that have been assigned on every path to a block's start. The edge of a trap leaves before the
-    // instruction's destinations are assigned.
-    let words = locals / 64 + 1;
-    let mut at_start = vec![vec![u64::MAX; words]; func.blocks.len()];
-    let mut entry = vec![0; words];
-    for param in 0..params {
-        entry[param / 64] |= 1 << (param % 64);
-    }
-    if let Some(state) = func.entry_unwind.and_then(|to| at_start.get_mut(to.0 as usize)) {
-        state.clone_from(&entry);
-    }
-    at_start[0] = entry;
-    loop {
-        let mut changed = false;
-        for block in order {
-            let mut assigned = at_start[*block].clone();
-            let mut meet = |target: BlockId, assigned: &[u64]| {
-                for (have, new) in at_start.get_mut(target.0 as usize).into_iter().flatten().zip(assigned) {
-                    changed |= *have & !*new != 0;
-                    *have &= *new;
-                }
-            };
-            for inst in &func.blocks[*block].insts {
-                if let Some(target) = unwind(&inst.kind) {
-                    meet(target, &assigned);
-                }
-                assign(&mut assigned, inst);
-            }
-            for target in successors(&func.blocks[*block].term) {
-                meet(target, &assigned);
-            }
-        }
-        if !changed {
-            break;
-        }
-    }
+    // Nodes: the entry, then pieces of blocks. A piece ends where an instruction may trap: the edge of a trap leaves
+    // before the instruction's destinations are assigned.
+    let mut first = vec![0u32; func.blocks.len()];
+    let mut pieces = 1u32;
     for block in order {
-        let mut assigned = at_start[*block].clone();
-        let mut check = |local: Local, assigned: &[u64]| {
-            let at = local.0 as usize;
-            if at < locals && assigned[at / 64] & (1 << (at % 64)) == 0 {
-                single[at] = false;
+        first[*block] = pieces;
+        pieces += 1 + func.blocks[*block].insts.iter().filter(|inst| inst.kind.unwind().is_some()).count() as u32;
+    }
+    let mut edges = Edges::default();
+    let piece = |to: BlockId| first.get(to.0 as usize).copied().filter(|to| *to != 0);
+    edges.node();
+    [Some(BlockId(0)), func.entry_unwind].into_iter().flatten().filter_map(piece).for_each(|to| edges.push(to));
+    let mut defined: Vec<Option<Definition>> = vec![None; func.locals.len()];
+    let mut definitions = vec![0u32; func.locals.len()];
+    let (mut node, mut at) = (0u32, 0u32);
+    for block in order {
+        let block = &func.blocks[*block];
+        node += 1;
+        edges.node();
+        for inst in &block.insts {
+            at += 1;
+            if let Some(target) = inst.kind.unwind() {
+                piece(target).into_iter().for_each(|to| edges.push(to));
+                node += 1;
+                edges.push(node);
+                edges.node();
             }
-        };
-        for inst in &func.blocks[*block].insts {
-            uses(&inst.kind, |local| check(local, &assigned));
-            assign(&mut assigned, inst);
+            for local in defs(&inst.kind) {
+                if let Some(n) = definitions.get_mut(local.0 as usize) {
+                    *n += 1;
+                    defined[local.0 as usize] = Some(Definition { node, at });
+                }
+            }
         }
-        match &func.blocks[*block].term {
-            Term::Branch { cond: local, .. } | Term::Switch { on: local, .. } => check(*local, &assigned),
-            Term::Return(locals) => locals.iter().for_each(|local| check(*local, &assigned)),
+        block.term.each_target(|to| piece(to).into_iter().for_each(|to| edges.push(to)));
+    }
+    let mut single: Vec<bool> = Vec::with_capacity(definitions.len());
+    for (i, n) in definitions.iter().enumerate() {
+        single.push(if i < params { *n == 0 } else { *n == 1 });
+        if i < params {
+            defined[i] = Some(Definition { node: 0, at: 0 });
+        }
+    }
+
+    let dominators = Dominators::new(&edges);
+    let mut check = |local: Local, node: u32, at: u32| {
+        let Some(flag) = single.get_mut(local.0 as usize).filter(|flag| **flag) else { return };
+        *flag = defined[local.0 as usize].is_some_and(|def| {
+            if def.node == node { def.at < at } else { !huge && dominators.dominates(def.node as usize, node as usize) }
+        });
+    };
+    let (mut node, mut at) = (0u32, 0u32);
+    for block in order {
+        let block = &func.blocks[*block];
+        node += 1;
+        for inst in &block.insts {
+            at += 1;
+            uses(&inst.kind, |local| check(local, node, at));
+            node += u32::from(inst.kind.unwind().is_some());
+        }
+        at += 1;
+        match &block.term {
+            Term::Branch { cond: local, .. } | Term::Switch { on: local, .. } => check(*local, node, at),
+            Term::Return(locals) => locals.iter().for_each(|local| check(*local, node, at)),
             Term::Jump(_) | Term::Resume | Term::Unreachable => {}
         }
     }
     single
 }
 
-fn assign(assigned: &mut [u64], inst: &Inst) {
-    for local in defs(&inst.kind) {
-        if let Some(word) = assigned.get_mut(local.0 as usize / 64) {
-            *word |= 1 << (local.0 % 64);
-        }
-    }
-}
-
-fn successors(term: &Term) -> Vec<BlockId> {
-    match term {
-        Term::Jump(to) => vec![*to],
-        Term::Branch { then, otherwise, .. } => vec![*then, *otherwise],
-        Term::Switch { cases, default, .. } => cases.iter().map(|(_, to)| *to).chain([*default]).collect(),
-        Term::Return(_) | Term::Resume | Term::Unreachable => Vec::new(),
-    }
-}
-
-fn unwind(kind: &InstKind) -> Option<BlockId> {
-    match kind {
-        InstKind::Checked { unwind, .. }
-        | InstKind::Element { unwind, .. }
-        | InstKind::TrapIfNull { unwind, .. }
-        | InstKind::Concat { unwind, .. }
-        | InstKind::Safepoint { unwind } => Some(*unwind),
-        InstKind::Call { unwind, .. } => *unwind,
-        _ => None,
-    }
+/// Where a local is assigned: piece, and position among all instructions.
+#[derive(Clone, Copy)]
+struct Definition {
+    node: u32,
+    at: u32,
 }
 
 fn defs(kind: &InstKind) -> &[Local] {
@@ -198,6 +182,8 @@ fn defs(kind: &InstKind) -> &[Local] {
         | InstKind::Concat { dst, .. } => std::slice::from_ref(dst),
         InstKind::Call { dsts, .. } => dsts,
         InstKind::Store { .. }
+        | InstKind::Push { .. }
+        | InstKind::Init { .. }
         | InstKind::Retain { .. }
         | InstKind::Release { .. }
         | InstKind::TrapIfNull { .. }
@@ -228,6 +214,11 @@ fn uses(kind: &InstKind, mut see: impl FnMut(Local)) {
         | InstKind::Element { multi: lhs, index: rhs, .. } => {
             see(*lhs);
             see(*rhs);
+        }
+        InstKind::Push { multi, first, second, .. } | InstKind::Init { multi, first, second, .. } => {
+            see(*multi);
+            see(*first);
+            second.iter().for_each(|local| see(*local));
         }
         InstKind::Call { args, .. } => args.iter().for_each(|local| see(*local)),
         InstKind::Concat { into, parts, .. } => {

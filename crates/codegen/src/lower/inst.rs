@@ -75,6 +75,8 @@ impl Lower<'_, '_, '_> {
                 let value = self.element(*multi, *index, *words, *checked, *unwind)?;
                 self.set(*dst, value)
             }
+            InstKind::Push { multi, first, second, unwind } => self.push(*multi, *first, *second, *unwind),
+            InstKind::Init { multi, at, first, second } => self.init(*multi, *at, *first, *second, true),
             InstKind::Retain { local, nonnull } => self.retain(*local, *nonnull),
             InstKind::Release { local, nonnull } => self.release(*local, *nonnull),
             InstKind::TrapIfNull { local, code, text, unwind } => {
@@ -191,6 +193,73 @@ impl Lower<'_, '_, '_> {
         Ok(self.b.ins().iadd(data, offset))
     }
 
+    /// `multi.push`: inline where there is room.
+    fn push(&mut self, multi: Local, first: Local, second: Option<Local>, unwind: BlockId) -> Result<(), String> {
+        let (object, value) = (self.word(multi)?, self.word(first)?);
+        let second = second.map(|second| self.word(second)).transpose()?;
+        let done = self.b.create_block();
+        if !self.huge {
+            let len = self.b.ins().load(types::I64, mem(), object, layout::MULTI_LEN);
+            let capacity = self.b.ins().load(types::I64, mem(), object, layout::MULTI_CAP);
+            let room = self.b.ins().icmp(IntCC::UnsignedLessThan, len, capacity);
+            let (fast, slow) = (self.b.create_block(), self.cold_block());
+            let _ = self.b.ins().brif(room, fast, &[], slow, &[]);
+            self.start(fast);
+            self.b.seal_block(fast);
+            let data = self.b.ins().load(types::I64, mem(), object, layout::MULTI_DATA);
+            let offset = self.b.ins().ishl_imm_u(len, if second.is_some() { 4 } else { 3 });
+            let at = self.b.ins().iadd(data, offset);
+            let _ = self.b.ins().store(mem(), value, at, 0);
+            if let Some(second) = second {
+                let _ = self.b.ins().store(mem(), second, at, 8);
+            }
+            let more = self.b.ins().iadd_imm_s(len, 1);
+            let _ = self.b.ins().store(mem(), more, object, layout::MULTI_LEN);
+            let _ = self.b.ins().jump(done, &[]);
+            self.start(slow);
+            self.b.seal_block(slow);
+        }
+        let second = match second {
+            Some(second) => second,
+            None => zero(&mut self.b, types::I64),
+        };
+        let _ = self.runtime("multi.push", &[object, value, second])?;
+        self.trap_test(Some(unwind))?;
+        let _ = self.b.ins().jump(done, &[]);
+        self.start(done);
+        self.b.seal_block(done);
+        Ok(())
+    }
+
+    /// Stores element `at`; with `last`, the length too.
+    pub(super) fn init(
+        &mut self,
+        multi: Local,
+        at: u32,
+        first: Local,
+        second: Option<Local>,
+        last: bool,
+    ) -> Result<(), String> {
+        let object = self.word(multi)?;
+        let words = if second.is_some() { 2 } else { 1 };
+        let data = self.b.ins().load(types::I64, mem(), object, layout::MULTI_DATA);
+        let mut offset = i64::from(at) * 8 * words;
+        for local in [Some(first), second].into_iter().flatten() {
+            let value = self.word(local)?;
+            let (base, small) = match i32::try_from(offset) {
+                Ok(small) => (data, small),
+                Err(_) => (self.b.ins().iadd_imm_s(data, offset), 0),
+            };
+            let _ = self.b.ins().store(mem(), value, base, small);
+            offset += 8;
+        }
+        if last {
+            let len = self.b.ins().iconst(types::I64, i64::from(at) + 1);
+            let _ = self.b.ins().store(mem(), len, object, layout::MULTI_LEN);
+        }
+        Ok(())
+    }
+
     // -- counts ---------------------------------------------------------------------------------------------------
 
     fn rep(&self, local: Local) -> Result<Rep, String> {
@@ -272,6 +341,14 @@ impl Lower<'_, '_, '_> {
             values.push(self.get(*arg)?);
         }
         let (inst, traps) = match callee {
+            Callee::Runtime("sqrt") if let ([dst], [value]) = (dsts, values.as_slice()) => {
+                let value = self.coerce(*value, types::F64);
+                let root = self.b.ins().sqrt(value);
+                return self.set(*dst, root);
+            }
+            Callee::Runtime("byte_at") if !self.huge && let ([dst], [text, index]) = (dsts, values.as_slice()) => {
+                return self.byte_at(*dst, *text, *index, unwind);
+            }
             Callee::Runtime(name) => self.runtime(name, &values)?,
             Callee::Func(id) => {
                 let program = self.unit.program;
@@ -296,6 +373,29 @@ impl Lower<'_, '_, '_> {
             self.set(*dst, result)?;
         }
         Ok(())
+    }
+
+    /// `byte_at` inline where the index is in range; else the runtime function traps.
+    fn byte_at(&mut self, dst: Local, text: Value, index: Value, unwind: Option<BlockId>) -> Result<(), String> {
+        let len = self.b.ins().load(types::I64, mem(), text, layout::TEXT_LEN);
+        let inside = self.b.ins().icmp(IntCC::UnsignedLessThan, index, len);
+        let (fast, slow, done) = (self.b.create_block(), self.cold_block(), self.b.create_block());
+        let byte = self.b.append_block_param(done, types::I64);
+        let _ = self.b.ins().brif(inside, fast, &[], slow, &[]);
+        self.start(fast);
+        self.b.seal_block(fast);
+        let at = self.b.ins().iadd(text, index);
+        let value = self.b.ins().uload8(types::I64, mem(), at, layout::TEXT_DATA);
+        let _ = self.b.ins().jump(done, &[value.into()]);
+        self.start(slow);
+        self.b.seal_block(slow);
+        let (inst, _) = self.runtime("byte_at", &[text, index])?;
+        let result = self.b.inst_results(inst).first().copied().ok_or("byte_at without result")?;
+        self.trap_test(unwind)?;
+        let _ = self.b.ins().jump(done, &[result.into()]);
+        self.start(done);
+        self.b.seal_block(done);
+        self.set(dst, byte)
     }
 
     /// The context and the arguments, each as the callee takes it.

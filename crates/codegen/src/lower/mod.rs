@@ -1,6 +1,7 @@
 //! One MIR function to Cranelift IR: blocks, variables, calls, and the cold paths that traps take. The instructions are
 //! in `inst`, functions without MIR in `glue`.
 
+mod dominators;
 mod flow;
 mod glue;
 mod inst;
@@ -40,6 +41,8 @@ enum Slot {
     Var(Variable),
     /// The value of the only definition; `None` until that is lowered.
     Single(Option<Value>),
+    /// Memory in the frame, at this offset of `Lower::homes`.
+    Home(i32),
 }
 
 struct Lower<'u, 'p, 'b> {
@@ -53,13 +56,16 @@ struct Lower<'u, 'p, 'b> {
     blocks: Vec<Block>,
     /// Line of the instruction at hand.
     line: u32,
-    /// The block at hand is cold: small code counts more than fast code.
+    huge: bool,
+    /// The block at hand is cold, or the function huge: small code counts more than fast code.
     cold: bool,
     /// Blocks that record a pending trap's stack and unwind, shared by line and target.
     sites: FxHashMap<(u32, Unwind), Block>,
     /// Blocks that raise a trap (code, text) and go on to a site block.
     traps: FxHashMap<(u32, i64, i64, BlockId), Block>,
     refs: FxHashMap<FuncId, FuncRef>,
+    /// Memory of the locals that have a home.
+    homes: Option<StackSlot>,
     /// Parts of concatenations; the largest decides.
     parts: Option<StackSlot>,
 }
@@ -85,16 +91,39 @@ pub(crate) fn function(
     b.seal_block(entry);
     let params = b.block_params(entry).to_vec();
     let (ctx, params) = params.split_first().ok_or("signature without context")?;
-    let flow = flow::analyse(func);
+    let huge = is_huge(func);
+    let flow = flow::analyse(func, huge);
+    // SSA construction takes quadratic time where many variables live across many unwind blocks.
     let mut slots: Vec<Slot> = Vec::with_capacity(func.locals.len());
+    let mut size = 0;
     for (local, single) in func.locals.iter().zip(&flow.single) {
         // Variables not defined on some path read as zero there: Cranelift's frontend sees to that.
-        slots.push(if *single { Slot::Single(None) } else { Slot::Var(b.declare_var(ty(local.rep.abi()))) });
+        slots.push(if *single {
+            Slot::Single(None)
+        } else if huge {
+            size += 8;
+            Slot::Home(size - 8)
+        } else {
+            Slot::Var(b.declare_var(ty(local.rep.abi())))
+        });
+    }
+    let homes = u32::try_from(size).ok().filter(|size| *size > 0);
+    let homes = homes.map(|size| b.create_sized_stack_slot(StackSlotData::new(StackSlotKind::ExplicitSlot, size, 3)));
+    if let Some(homes) = homes {
+        // So do homes.
+        let zero = b.ins().iconst(types::I64, 0);
+        for at in (0..size).step_by(8) {
+            let _ = b.ins().stack_store(types::I64, zero, homes, at);
+        }
     }
     for (slot, value) in slots.iter_mut().zip(params) {
-        match slot {
-            Slot::Var(var) => b.def_var(*var, *value),
-            Slot::Single(only) => *only = Some(*value),
+        match (slot, homes) {
+            (Slot::Var(var), _) => b.def_var(*var, *value),
+            (Slot::Single(only), _) => *only = Some(*value),
+            (Slot::Home(at), Some(homes)) => {
+                let _ = b.ins().stack_store(types::I64, *value, homes, *at);
+            }
+            (Slot::Home(_), None) => return Err("local without memory".to_string()),
         }
     }
     let blocks: Vec<Block> = func.blocks.iter().map(|_| b.create_block()).collect();
@@ -114,10 +143,12 @@ pub(crate) fn function(
         slots,
         blocks,
         line: func.line,
+        huge,
         cold: false,
         sites: FxHashMap::default(),
         traps: FxHashMap::default(),
         refs: FxHashMap::default(),
+        homes,
         parts,
     };
     lower.entry()?;
@@ -126,6 +157,34 @@ pub(crate) fn function(
     lower.b.seal_all_blocks();
     lower.b.finalize(config);
     Ok(())
+}
+
+/// Whether the function is so large that it is compiled in the fastest way: algorithms that are worse than linear, in
+/// Cranelift's optimiser and its better register allocator, would take seconds.
+pub(crate) fn is_huge(func: &Func) -> bool {
+    const BLOCKS: usize = 2_000;
+    const INSTS: usize = 10_000;
+    let edges = |block: &mir::ir::Block| block.insts.iter().filter(|inst| inst.kind.unwind().is_some()).count();
+    func.blocks.iter().map(|block| 1 + edges(block)).sum::<usize>() > BLOCKS
+        || func.blocks.iter().map(|block| block.insts.len()).sum::<usize>() > INSTS
+}
+
+/// Whether the next thing that happens to anything in memory is that `multi` gets another element.
+fn inits_next(insts: &[mir::ir::Inst], multi: Local) -> bool {
+    for inst in insts {
+        match &inst.kind {
+            InstKind::Int(..)
+            | InstKind::Float(..)
+            | InstKind::Text(..)
+            | InstKind::Null(_)
+            | InstKind::Copy(..)
+            | InstKind::ToBits(..)
+            | InstKind::FromBits(..) => {}
+            InstKind::Init { multi: next, .. } => return *next == multi,
+            _ => return false,
+        }
+    }
+    false
 }
 
 /// Parts of the largest concatenation.
@@ -182,13 +241,18 @@ impl Lower<'_, '_, '_> {
             let block = &func.blocks[*i];
             let clif_block = self.blocks[*i];
             self.start(clif_block);
-            self.cold = block.cold;
+            self.cold = block.cold || self.huge;
             if flow.forward[*i] {
                 self.b.seal_block(clif_block);
             }
-            for inst in &block.insts {
+            for (at, inst) in block.insts.iter().enumerate() {
                 self.at(inst.line);
-                self.inst(&inst.kind)?;
+                if let InstKind::Init { multi, at: index, first, second } = &inst.kind {
+                    let last = !inits_next(&block.insts[at + 1..], *multi);
+                    self.init(*multi, *index, *first, *second, last)?;
+                } else {
+                    self.inst(&inst.kind)?;
+                }
             }
             self.term(&block.term)?;
         }
@@ -265,6 +329,11 @@ impl Lower<'_, '_, '_> {
         match self.slots.get(local.0 as usize) {
             Some(Slot::Var(var)) => Ok(self.b.use_var(*var)),
             Some(Slot::Single(Some(value))) => Ok(*value),
+            Some(Slot::Home(at)) => {
+                let at = *at;
+                let (ty, homes) = (self.ty(local)?, self.homes.ok_or("local without memory")?);
+                Ok(self.b.ins().stack_load(types::I64, ty, homes, at))
+            }
             Some(Slot::Single(None)) => Err(format!("local {} used before its definition", local.0)),
             None => Err(format!("malformed MIR: no local {}", local.0)),
         }
@@ -292,6 +361,11 @@ impl Lower<'_, '_, '_> {
         match &mut self.slots[local.0 as usize] {
             Slot::Var(var) => self.b.def_var(*var, value),
             Slot::Single(only) => *only = Some(value),
+            Slot::Home(at) => {
+                let at = *at;
+                let homes = self.homes.ok_or("local without memory")?;
+                let _ = self.b.ins().stack_store(types::I64, value, homes, at);
+            }
         }
         Ok(())
     }

@@ -3,7 +3,9 @@
 use super::FnLower;
 use super::value::{Own, Value};
 use crate::ir::{InstKind, Local, Rep};
+use crate::shapes::Shape;
 use analysis::hir::{ClassId, Default_, Expr, Ty, TyKind, UnionId};
+use rustc_hash::FxHashMap;
 
 impl<'a> FnLower<'_, 'a> {
     /// `C { … }`: the given fields in written order, then the object, then the defaults.
@@ -11,9 +13,10 @@ impl<'a> FnLower<'_, 'a> {
         let exprs: Vec<&Expr> = fields.iter().map(|(_, e)| e).collect();
         let values = self.operands(&exprs);
         let mut stores = Vec::with_capacity(values.len());
+        let last: FxHashMap<u32, usize> = fields.iter().enumerate().map(|(i, (field, _))| (*field, i)).collect();
         for (i, ((field, _), value)) in fields.iter().zip(values).enumerate() {
             // A repeated key keeps its last value.
-            if fields.iter().skip(i + 1).any(|(later, _)| later == field) {
+            if last.get(field) != Some(&i) {
                 self.drop_value(value);
                 continue;
             }
@@ -105,10 +108,10 @@ impl<'a> FnLower<'_, 'a> {
             Default_::List(items) => {
                 let multi = self.new_multi(ty, items.len());
                 let elem = self.elem(ty);
-                for item in items {
+                for (at, item) in (0..).zip(items) {
                     let value = self.default_value(item, elem);
                     let value = self.coerce(value, self.shape(elem));
-                    self.push_value(multi.a, value);
+                    self.init_element(multi.a, at, value);
                 }
                 multi
             }
@@ -135,10 +138,10 @@ impl<'a> FnLower<'_, 'a> {
     pub fn list(&mut self, items: &'a [Expr], ty: Ty) -> Value {
         let multi = self.new_multi(ty, items.len());
         let shape = self.shape(self.elem(ty));
-        for item in items {
+        for (at, item) in (0..).zip(items) {
             let value = self.expr(item);
             let value = self.coerce(value, shape);
-            self.push_value(multi.a, value);
+            self.init_element(multi.a, at, value);
         }
         multi
     }
@@ -162,8 +165,24 @@ impl<'a> FnLower<'_, 'a> {
 
     /// `multi.push`, which consumes the element even where it traps.
     pub fn push_value(&mut self, multi: Local, value: Value) {
-        let (first, second) = self.words(value);
+        let (first, second) = self.element_words(value);
         self.consume(value);
-        self.b.runtime("multi.push", vec![multi, first, second], Vec::new());
+        let unwind = self.b.unwind();
+        self.b.emit(InstKind::Push { multi, first, second, unwind });
+    }
+
+    /// Moves element `at` into a fresh multi that was made with room for it.
+    fn init_element(&mut self, multi: Local, at: u32, value: Value) {
+        let (first, second) = self.element_words(value);
+        self.consume(value);
+        self.b.emit(InstKind::Init { multi, at, first, second });
+    }
+
+    fn element_words(&mut self, value: Value) -> (Local, Option<Local>) {
+        match value.shape {
+            Shape::Pair(_) => (value.a, Some(self.word(value.b))),
+            Shape::One(_) => (self.word(value.a), None),
+            Shape::None => (self.b.int(0), None),
+        }
     }
 }

@@ -256,6 +256,7 @@ impl<'a> Machine<'a> {
             // What a trapping function consumes is gone nevertheless.
             match inst {
                 InstKind::Concat { into: Some(into), .. } => self.release(l[i(into)]),
+                InstKind::Push { multi, first, .. } => self.consume("multi.push", &[l[i(multi)], l[i(first)]]),
                 InstKind::Call { callee: Callee::Runtime(name), args, dsts, .. } => {
                     let args: Vec<i64> = args.iter().map(|a| l[i(a)]).collect();
                     self.consume(name, &args);
@@ -383,6 +384,17 @@ impl<'a> Machine<'a> {
                 };
             }
             InstKind::Safepoint { .. } => {}
+            InstKind::Push { multi, first, second, unwind } => {
+                let args = [l[i(multi)], l[i(first)], second.map_or(0, |second| l[i(&second)])];
+                if self.runtime("multi.push", &args).is_err() {
+                    return Some(*unwind);
+                }
+            }
+            InstKind::Init { multi, at, first, second } => {
+                assert_eq!(self.obj(l[i(multi)]).words[0], i64::from(*at), "elements before");
+                let args = [l[i(multi)], l[i(first)], second.map_or(0, |second| l[i(&second)])];
+                assert!(self.runtime("multi.push", &args).is_ok());
+            }
         }
         None
     }
