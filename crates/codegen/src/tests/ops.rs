@@ -175,17 +175,17 @@ fn undefined_locals_read_as_zero() {
     assert_eq!(eval(&program, 1, 0).unwrap(), [5, 1.0f64.to_bits() as i64]);
 }
 
-fn object(count: i32, kind: u32, words: &[u64]) -> &'static mut [u64] {
+pub(super) fn object(count: i32, kind: u32, words: &[u64]) -> &'static mut [u64] {
     let header = u64::from(count as u32) | u64::from(kind) << 32;
     Box::leak([&[header], words].concat().into_boxed_slice())
 }
 
-fn address(object: &mut [u64]) -> i64 {
+pub(super) fn address(object: &mut [u64]) -> i64 {
     object.as_mut_ptr().expose_provenance() as i64
 }
 
 /// Current count of the object at `at`.
-fn count(at: i64) -> i32 {
+pub(super) fn count(at: i64) -> i32 {
     let header = std::ptr::with_exposed_provenance::<u64>(at as usize);
     // SAFETY: tests pass leaked objects; volatile, because generated code writes them.
     unsafe { header.read_volatile() as i32 }

@@ -111,3 +111,43 @@ fn small_leaves_skip_the_check() {
         assert_eq!(ctx.trap, 0);
     }
 }
+
+/// A function that owns its parameters gives them back where its entry traps, with and without a stub in front.
+#[test]
+fn the_entry_releases_what_the_callee_owns() {
+    for locals in [0, 3000] {
+        let mut f = Build::new("f", &[Rep::Obj, Rep::Obj], &[Rep::Int]);
+        let (body, first, second, end) = (f.block(), f.block(), f.block(), f.resume());
+        let release = |n| InstKind::Release { local: Local(n), nonnull: false };
+        let _ = f.term(Term::Jump(body));
+        let _ = f.go(first).push(release(1)).term(Term::Jump(second));
+        let _ = f.go(second).push(release(0)).term(Term::Jump(end));
+        let _ = f.go(body);
+        let wide: Vec<Local> = (0..locals).map(|n| f.int(n)).collect();
+        let dst = f.local(Rep::Int);
+        let (callee, args) = (Callee::Func(FuncId(0)), vec![Local(0), Local(1)]);
+        let _ = f.push(InstKind::Call { dsts: vec![dst], callee, args, unwind: Some(end) });
+        // All are alive during the call.
+        for local in &wide {
+            let _ = f.push(InstKind::IntOp(dst, IntOp::Add, dst, *local)).push(InstKind::IntOp(
+                *local,
+                IntOp::Mul,
+                dst,
+                dst,
+            ));
+        }
+        let _ = f.ret(dst);
+        for block in [first, second] {
+            f.func.blocks[block.0 as usize].cold = true;
+        }
+        f.func.entry_unwind = Some(first);
+        for image in images(&program(vec![f.func])) {
+            let mut ctx = ctx(image);
+            ctx.stack_limit = stack_pointer() - 256 * 1024;
+            let objects = [2, 3].map(|n| ops::address(ops::object(n, 16, &[0])));
+            let _ = run(image, &mut ctx, 0, objects[0], objects[1]);
+            assert_eq!(ctx.trap, trap::STACK, "{locals} locals");
+            assert_eq!(objects.map(ops::count), [1, 2], "{locals} locals");
+        }
+    }
+}
