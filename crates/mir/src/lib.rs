@@ -13,6 +13,7 @@ mod effects;
 mod graph;
 pub mod ir;
 mod lower;
+mod quiet;
 mod reach;
 mod shapes;
 mod verify;

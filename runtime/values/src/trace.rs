@@ -35,7 +35,8 @@ pub unsafe fn record(ctx: &mut Ctx, fp: u64, func: u32, line: u32) {
     while fp != 0 && fp.is_multiple_of(8) && fp.checked_add(16).is_some_and(|end| end <= ctx.stack_base) {
         // SAFETY: the frame lies on the fiber's stack, by the caller's promise and the check above.
         let (caller, return_address) = unsafe { (*(fp as *const u64), *(fp as *const u64).add(1)) };
-        let Some(slot) = known.get_mut((return_address >> 2) as usize % REMEMBERED) else { break };
+        #[allow(clippy::indexing_slicing, reason = "the remainder is below the length")]
+        let slot = &mut known[(return_address >> 2) as usize % REMEMBERED];
         if slot.is_none_or(|s| s.return_address != return_address) {
             // SAFETY: the image outlives every context.
             *slot = (unsafe { &*ctx.image }).site(return_address);

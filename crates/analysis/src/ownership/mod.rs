@@ -65,6 +65,7 @@ pub fn check(program: &Program, skip: &[bool], diags: &mut Vec<Diagnostic>) -> F
         crossings.extend(walk.crossings);
         diags.extend(walk.diags);
     }
+    crossings.sort_by_key(|c: &walk::Crossing| c.span());
     closed::check(program, &facts, &crossings, diags);
     closed::check_columns(program, &facts, diags);
     facts

@@ -52,9 +52,9 @@ fn a_move_is_reported_once() {
 fn g() {
   let p = pen()
   while true {
-    let n = look(p) + 1
+    let n = look(p) + 1 --! E301
     if n == 3 { break }
-    keep(p) --! E301
+    keep(p)
   }
 }",
     );
@@ -247,11 +247,11 @@ fn many_locals_and_borrows() {
 #[test]
 fn many_exits_of_a_loop() {
     let mut source = PEN.to_owned();
-    for i in 0..3_000 {
+    for i in 0..2_000 {
         let _ = writeln!(source, "let a{i} = Pen {{ ink: 1 }}");
     }
     source.push_str("let i = 0\nwhile i < 3 {\n");
-    for i in 0..3_000 {
+    for i in 0..2_000 {
         let _ = write!(source, "if i == {i} {{ break }}\nkeep(a{i})\na{i} = Pen {{ ink: 1 }}\n");
     }
     quick(&(source + "}\n}\n"));

@@ -34,6 +34,14 @@ pub(super) enum Crossing {
     Send { message: Ty, span: Span, builtin: &'static str },
 }
 
+impl Crossing {
+    pub fn span(&self) -> Span {
+        match self {
+            Crossing::Spawn { span, .. } | Crossing::Send { span, .. } => *span,
+        }
+    }
+}
+
 struct Frame {
     /// Where it starts in the source.
     start: u32,
@@ -215,9 +223,9 @@ impl<'p> Walk<'p> {
     }
 
     fn leave(&mut self, list: impl Fn(&mut Frame) -> &mut Vec<Delta>) {
-        // Beyond this a function has thousands of exits of one loop, each with thousands of changes: some errors are
+        // Beyond this a function has hundreds of exits of one loop, each with hundreds of changes: some errors are
         // missed then, which is harmless at run time.
-        const RECORDED_MAX: usize = 4_000_000;
+        const RECORDED_MAX: usize = 400_000;
         if let Some(frame) = self.loops.last_mut()
             && self.state.reachable
             && (self.recorded < RECORDED_MAX || list(frame).is_empty())
@@ -547,7 +555,7 @@ impl<'p> Walk<'p> {
             var.loans = Some(loans.into());
         }
         let is_union = matches!(self.program.types.kind(self.program.types.strip(switch.subject.ty)), TyKind::Union(_));
-        self.declare_borrow(switch.subject_local, var);
+        self.state.set(switch.subject_local, var);
         let mut ends = Vec::with_capacity(switch.arms.len());
         let mut values = Vec::new();
         for arm in &switch.arms {
@@ -576,6 +584,8 @@ impl<'p> Walk<'p> {
         Val::join(values)
     }
 
+    /// A payload stays valid when the subject is replaced in the arm: only `let` and `for` borrows are in the way of
+    /// changes (7.4). What it borrows counts for what is borrowed from it.
     fn bind_payload(&mut self, subject: LocalId, proj: Proj, local: LocalId, is_union: bool) {
         let span = self.func.locals.get(local.0 as usize).map_or_else(Span::default, |l| l.span);
         let mut var = Var { borrowed: Some(span), ..Var::live() };
@@ -587,7 +597,7 @@ impl<'p> Walk<'p> {
                 var.loans = Some(loans.into());
             }
         }
-        self.declare_borrow(local, var);
+        self.state.set(local, var);
     }
 
     /// The value of an arm. Its own payload bindings move out of the object; its own locals do not outlive it.

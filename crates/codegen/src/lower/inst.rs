@@ -341,6 +341,14 @@ impl Lower<'_, '_, '_> {
             values.push(self.get(*arg)?);
         }
         let (inst, traps) = match callee {
+            Callee::Runtime("sqrt") if let ([dst], [value]) = (dsts, values.as_slice()) => {
+                let value = self.coerce(*value, types::F64);
+                let root = self.b.ins().sqrt(value);
+                return self.set(*dst, root);
+            }
+            Callee::Runtime("byte_at") if !self.huge && let ([dst], [text, index]) = (dsts, values.as_slice()) => {
+                return self.byte_at(*dst, *text, *index, unwind);
+            }
             Callee::Runtime(name) => self.runtime(name, &values)?,
             Callee::Func(id) => {
                 let program = self.unit.program;
@@ -365,6 +373,29 @@ impl Lower<'_, '_, '_> {
             self.set(*dst, result)?;
         }
         Ok(())
+    }
+
+    /// `byte_at` inline where the index is in range; else the runtime function traps.
+    fn byte_at(&mut self, dst: Local, text: Value, index: Value, unwind: Option<BlockId>) -> Result<(), String> {
+        let len = self.b.ins().load(types::I64, mem(), text, layout::TEXT_LEN);
+        let inside = self.b.ins().icmp(IntCC::UnsignedLessThan, index, len);
+        let (fast, slow, done) = (self.b.create_block(), self.cold_block(), self.b.create_block());
+        let byte = self.b.append_block_param(done, types::I64);
+        let _ = self.b.ins().brif(inside, fast, &[], slow, &[]);
+        self.start(fast);
+        self.b.seal_block(fast);
+        let at = self.b.ins().iadd(text, index);
+        let value = self.b.ins().uload8(types::I64, mem(), at, layout::TEXT_DATA);
+        let _ = self.b.ins().jump(done, &[value.into()]);
+        self.start(slow);
+        self.b.seal_block(slow);
+        let (inst, _) = self.runtime("byte_at", &[text, index])?;
+        let result = self.b.inst_results(inst).first().copied().ok_or("byte_at without result")?;
+        self.trap_test(unwind)?;
+        let _ = self.b.ins().jump(done, &[result.into()]);
+        self.start(done);
+        self.b.seal_block(done);
+        self.set(dst, byte)
     }
 
     /// The context and the arguments, each as the callee takes it.

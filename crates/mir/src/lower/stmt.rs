@@ -4,6 +4,7 @@ use super::value::{Own, Value};
 use super::{FnLower, Loop};
 use crate::effects::Effects;
 use crate::ir::{BlockId, InstKind, IntOp, Local, Rep};
+use crate::quiet::quiet;
 use crate::shapes::Shape;
 use abi::layout;
 use analysis::hir::{Block, Expr, ExprKind, LocalId, Stmt, StmtKind};
@@ -12,23 +13,67 @@ impl<'a> FnLower<'_, 'a> {
     /// A block with its scope.
     pub fn block(&mut self, block: &'a Block) {
         let depth = self.b.depth();
-        self.stmts(block);
+        self.stmts(block, None);
         self.b.close(depth);
     }
 
-    /// The statements of a block, whose variables stay alive.
-    pub fn stmts(&mut self, block: &'a Block) {
-        for stmt in &block.stmts {
+    /// The statements of a block, whose variables stay alive; `value` comes after them.
+    pub fn stmts(&mut self, block: &'a Block, value: Option<&'a Expr>) {
+        for (i, stmt) in block.stmts.iter().enumerate() {
             if self.b.dead() {
                 break;
             }
-            self.stmt(stmt);
+            if let StmtKind::Let(local, e) = &stmt.kind {
+                self.b.line = stmt.span.start;
+                let operand = self.expr(e);
+                let rest = block.stmts.get(i + 1..).unwrap_or_default();
+                if self.may_borrow(*local, operand) && self.is_rooted(e) && quiet(rest, value) {
+                    self.borrow(*local, operand);
+                } else {
+                    self.bind(*local, operand);
+                }
+            } else {
+                self.stmt(stmt);
+            }
         }
+    }
+
+    /// Whether the variable could be a borrow of a place: it is never assigned, and it is given what was read there.
+    fn may_borrow(&self, local: LocalId, value: Value) -> bool {
+        let var = self.var(local);
+        self.cx.optimize
+            && value.own == Own::Proj
+            && value.shape.is_managed()
+            && value.shape == var.shape
+            && !self.is_assigned(local)
+    }
+
+    /// Whether `e` is a place below a variable that is never assigned, which thus holds what the place is part of.
+    fn is_rooted(&self, e: &Expr) -> bool {
+        let mut at = e;
+        loop {
+            at = match &at.kind {
+                ExprKind::Local(local) => return !self.is_assigned(*local),
+                ExprKind::Field(base, ..) | ExprKind::Element(base, _) => base,
+                ExprKind::Convert(inner) | ExprKind::Unwrap(inner, _) | ExprKind::Wrap(inner) => inner,
+                _ => return false,
+            };
+        }
+    }
+
+    /// Initialises a variable that does not own its value: its place holds it for as long.
+    fn borrow(&mut self, local: LocalId, value: Value) {
+        let var = self.var(local);
+        if let Some(slot) = self.bound_at.get_mut(local.0 as usize) {
+            *slot = self.nesting;
+        }
+        self.move_into(var.a, var.b, value);
     }
 
     fn stmt(&mut self, stmt: &'a Stmt) {
         self.b.line = stmt.span.start;
         match &stmt.kind {
+            // `stmts` sees what follows.
             StmtKind::Let(local, value) => {
                 let value = self.expr(value);
                 self.bind(*local, value);
@@ -217,12 +262,21 @@ impl<'a> FnLower<'_, 'a> {
         let elem = self.elem(iter.ty);
         let words = self.shape(elem).words();
         let multi = self.iterable(iter);
+        let held = match multi.own {
+            Own::Var(local) => !self.is_assigned(local),
+            Own::Owned => true,
+            Own::Proj | Own::Literal => false,
+        };
         self.counted(multi, layout::MULTI_LEN, body, |f, index| {
             let dst = f.b.temp(Rep::Int);
             let unwind = f.b.unwind();
             f.b.emit(InstKind::Element { dst, multi: multi.a, index, words, checked: true, unwind });
             let value = f.load_value(elem, dst, 0);
-            f.bind(var, value);
+            if f.may_borrow(var, value) && held && quiet(&body.stmts, None) {
+                f.borrow(var, value);
+            } else {
+                f.bind(var, value);
+            }
         });
     }
 
@@ -254,7 +308,7 @@ impl<'a> FnLower<'_, 'a> {
         self.loops.push(Loop { exit, latch, depth });
         self.nesting += 1;
         step(self, index);
-        self.stmts(body);
+        self.stmts(body, None);
         self.nesting -= 1;
         self.b.close(depth);
         let _ = self.loops.pop();

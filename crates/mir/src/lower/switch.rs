@@ -6,7 +6,7 @@ use crate::builder::Live;
 use crate::ir::{BlockId, InstKind, Local, Rep, Term};
 use crate::shapes::Shape;
 use abi::{layout, trap};
-use analysis::hir::{ArmTest, BlockExpr, ClassId, Expr, LocalId, Switch, Ty, UnionId};
+use analysis::hir::{ArmTest, BlockExpr, ClassId, Expr, LocalId, Switch, Ty, TyKind, UnionId};
 use analysis::ownership::moved_payload;
 use rustc_hash::FxHashSet;
 
@@ -134,9 +134,10 @@ impl<'a> FnLower<'_, 'a> {
         let Some(decl) = decl.variants.get(variant as usize) else { return };
         for (i, (local, (_, ty))) in bindings.iter().zip(&decl.fields).enumerate() {
             let offset = self.cx.layouts.offset(class, i);
-            // The local's type says where the payload may be gone.
-            let var = self.var(*local);
-            let value = if var.shape == Shape::One(Rep::Obj) && !self.b.is_nonnull(var.a) {
+            // What has one owner may be gone: the checker asks for a test at each reading.
+            let owned =
+                matches!(self.kind(*ty), TyKind::Class(_) | TyKind::Multi(_) | TyKind::Map(..) | TyKind::Union(_));
+            let value = if owned && self.shape(*ty) == Shape::One(Rep::Obj) {
                 Value::one(Rep::Obj, self.b.load(Rep::Obj, false, on, offset), Own::Proj)
             } else {
                 self.load_value(*ty, on, offset)
@@ -162,7 +163,7 @@ impl<'a> FnLower<'_, 'a> {
     /// Runs a block and moves its value into `out`, whose reference the caller puts on the stack. The block's variables
     /// (above `depth` on the stack) are left to the caller's `close`, except for one that is the value: it is moved.
     fn block_value(&mut self, body: &'a BlockExpr, out: Value, depth: usize) {
-        self.stmts(&body.block);
+        self.stmts(&body.block, body.value.as_ref());
         let Some(value) = &body.value else {
             self.fill(out);
             return;
