@@ -380,7 +380,7 @@ pub enum StoreOp {
     /// Gives the Int 0.
     Delete(Expr),
     /// Gives a `multi` of the projection's type.
-    Query(Query),
+    Query(Box<Query>),
 }
 
 /// Clauses in their order of work: filter, order, skip, take, project.
