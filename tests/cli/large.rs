@@ -35,7 +35,10 @@ fn a_list_literal() {
     let items: Vec<String> = (0..50_000).map(|i| i.to_string()).collect();
     let texts: Vec<String> = (0..3_000).map(|i| format!("t .. \"{i}\"")).collect();
     let lists = format!("  let a = [{}]\n  let t = \"x\"\n  let b = [{}]\n", items.join(", "), texts.join(", "));
-    prints(&format!("fn main() {{\n{lists}  print(\"${{len(a)}} ${{a[49999]}} ${{b[2999]}}\")\n}}\n"), "50000 49999 x2999");
+    prints(
+        &format!("fn main() {{\n{lists}  print(\"${{len(a)}} ${{a[49999]}} ${{b[2999]}}\")\n}}\n"),
+        "50000 49999 x2999",
+    );
 }
 
 #[test]
@@ -50,7 +53,8 @@ fn fields() {
 fn variables() {
     let fixed = repeat(1_500, |i| format!("  let t{i} = s .. \"{i}\"\n"));
     let assigned = repeat(1_500, |i| format!("  let u{i} = s .. \"{i}\"\n  if n == {i} {{ u{i} = t{i} .. \"!\" }}\n"));
-    let source = format!("fn main() {{\n  let s = \"x\"\n  let n = 7\n{fixed}{assigned}  print(t1499 .. u7 .. u1499)\n}}\n");
+    let source =
+        format!("fn main() {{\n  let s = \"x\"\n  let n = 7\n{fixed}{assigned}  print(t1499 .. u7 .. u1499)\n}}\n");
     prints(&source, "x1499x7!x1499");
 }
 

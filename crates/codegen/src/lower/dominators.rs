@@ -173,8 +173,7 @@ mod tests {
         };
         for _ in 0..2000 {
             let n = 1 + below(14);
-            let graph: Vec<Vec<u32>> =
-                (0..n).map(|_| (0..below(4)).map(|_| below(n) as u32).collect()).collect();
+            let graph: Vec<Vec<u32>> = (0..n).map(|_| (0..below(4)).map(|_| below(n) as u32).collect()).collect();
             let mut edges = Edges::default();
             for targets in &graph {
                 edges.node();

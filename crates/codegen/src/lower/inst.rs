@@ -346,7 +346,10 @@ impl Lower<'_, '_, '_> {
                 let root = self.b.ins().sqrt(value);
                 return self.set(*dst, root);
             }
-            Callee::Runtime("byte_at") if !self.huge && let ([dst], [text, index]) = (dsts, values.as_slice()) => {
+            Callee::Runtime("byte_at")
+                if !self.huge
+                    && let ([dst], [text, index]) = (dsts, values.as_slice()) =>
+            {
                 return self.byte_at(*dst, *text, *index, unwind);
             }
             Callee::Runtime(name) => self.runtime(name, &values)?,

@@ -129,7 +129,12 @@ fn the_entry_releases_what_the_callee_owns() {
         let _ = f.push(InstKind::Call { dsts: vec![dst], callee, args, unwind: Some(end) });
         // All are alive during the call.
         for local in &wide {
-            let _ = f.push(InstKind::IntOp(dst, IntOp::Add, dst, *local)).push(InstKind::IntOp(*local, IntOp::Mul, dst, dst));
+            let _ = f.push(InstKind::IntOp(dst, IntOp::Add, dst, *local)).push(InstKind::IntOp(
+                *local,
+                IntOp::Mul,
+                dst,
+                dst,
+            ));
         }
         let _ = f.ret(dst);
         for block in [first, second] {
