@@ -11,6 +11,7 @@ mod builder;
 mod dump;
 mod effects;
 mod graph;
+mod inline;
 pub mod ir;
 mod lower;
 mod quiet;

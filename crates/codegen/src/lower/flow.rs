@@ -6,6 +6,7 @@
 use mir::ir::{BlockId, Func, InstKind, Local, Term};
 
 use super::dominators::{Dominators, Edges};
+use super::regions;
 
 pub(super) struct Flow {
     /// Reachable blocks in reverse postorder.
@@ -14,6 +15,8 @@ pub(super) struct Flow {
     pub forward: Vec<bool>,
     /// Per local: one definition (parameters: none but the call), which dominates every use.
     pub single: Vec<bool>,
+    /// Per block: see `regions`.
+    pub regions: Vec<u32>,
 }
 
 /// Analyses `func`; edges to blocks and locals that do not exist are left for lowering to report.
@@ -33,7 +36,12 @@ pub(super) fn analyse(func: &Func, huge: bool) -> Flow {
         }
     }
     let single = single_definitions(func, &order, huge);
-    Flow { order, forward, single }
+    let regions = if huge {
+        vec![regions::NONE; func.blocks.len()]
+    } else {
+        regions::regions(func, &order, |block| edges(func, block))
+    };
+    Flow { order, forward, single, regions }
 }
 
 fn reverse_postorder(func: &Func) -> Vec<usize> {

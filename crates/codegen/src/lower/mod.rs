@@ -5,6 +5,7 @@ mod dominators;
 mod flow;
 mod glue;
 mod inst;
+mod regions;
 
 use abi::layout;
 use cranelift_codegen::ir::condcodes::IntCC;
@@ -59,10 +60,14 @@ struct Lower<'u, 'p, 'b> {
     huge: bool,
     /// The block at hand is cold, or the function huge: small code counts more than fast code.
     cold: bool,
-    /// Blocks that record a pending trap's stack and unwind, shared by line and target.
-    sites: FxHashMap<(u32, Unwind), Block>,
+    /// Per block, and of the block at hand: where the budget is in `budget` instead of memory.
+    regions: Vec<u32>,
+    region: u32,
+    budget: Variable,
+    /// Blocks that record a pending trap's stack and unwind, shared by line, region and target.
+    sites: FxHashMap<(u32, u32, Unwind), Block>,
     /// Blocks that raise a trap (code, text) and go on to a site block.
-    traps: FxHashMap<(u32, i64, i64, BlockId), Block>,
+    traps: FxHashMap<(u32, u32, i64, i64, BlockId), Block>,
     refs: FxHashMap<FuncId, FuncRef>,
     /// Memory of the locals that have a home.
     homes: Option<StackSlot>,
@@ -92,7 +97,7 @@ pub(crate) fn function(
     let params = b.block_params(entry).to_vec();
     let (ctx, params) = params.split_first().ok_or("signature without context")?;
     let huge = is_huge(func);
-    let flow = flow::analyse(func, huge);
+    let mut flow = flow::analyse(func, huge);
     // SSA construction takes quadratic time where many variables live across many unwind blocks.
     let mut slots: Vec<Slot> = Vec::with_capacity(func.locals.len());
     let mut size = 0;
@@ -134,6 +139,7 @@ pub(crate) fn function(
     }
     let parts = largest_concat(func)
         .map(|n| b.create_sized_stack_slot(StackSlotData::new(StackSlotKind::ExplicitSlot, 16 * n.max(1), 3)));
+    let budget = b.declare_var(types::I64);
     let mut lower = Lower {
         unit,
         b,
@@ -145,6 +151,9 @@ pub(crate) fn function(
         line: func.line,
         huge,
         cold: false,
+        regions: std::mem::take(&mut flow.regions),
+        region: regions::NONE,
+        budget,
         sites: FxHashMap::default(),
         traps: FxHashMap::default(),
         refs: FxHashMap::default(),
@@ -235,6 +244,48 @@ impl Lower<'_, '_, '_> {
         Ok(())
     }
 
+    /// The block for an edge to `to`: one in between where the budget moves between register and memory.
+    fn edge(&mut self, to: BlockId, between: &mut Vec<(BlockId, Block)>) -> Result<Block, String> {
+        let target = self.block(to)?;
+        if self.regions.get(to.0 as usize) == Some(&self.region) {
+            return Ok(target);
+        }
+        if let Some((_, found)) = between.iter().find(|(known, _)| *known == to) {
+            return Ok(*found);
+        }
+        let block = self.b.create_block();
+        between.push((to, block));
+        Ok(block)
+    }
+
+    /// Fills the blocks that `edge` made.
+    fn finish_edges(&mut self, between: Vec<(BlockId, Block)>) -> Result<(), String> {
+        for (to, block) in between {
+            let target = self.block(to)?;
+            self.start(block);
+            self.b.seal_block(block);
+            self.store_budget();
+            if self.regions.get(to.0 as usize).is_some_and(|region| *region != regions::NONE) {
+                self.load_budget();
+            }
+            let _ = self.b.ins().jump(target, &[]);
+        }
+        Ok(())
+    }
+
+    /// Where the budget is in a register: writes it to memory.
+    fn store_budget(&mut self) {
+        if self.region != regions::NONE {
+            let budget = self.b.use_var(self.budget);
+            let _ = self.b.ins().store(mem(), budget, self.ctx, layout::CTX_BUDGET);
+        }
+    }
+
+    fn load_budget(&mut self) {
+        let budget = self.b.ins().load(types::I64, mem(), self.ctx, layout::CTX_BUDGET);
+        self.b.def_var(self.budget, budget);
+    }
+
     fn body(&mut self, flow: &Flow) -> Result<(), String> {
         let func = self.func;
         for i in &flow.order {
@@ -242,6 +293,7 @@ impl Lower<'_, '_, '_> {
             let clif_block = self.blocks[*i];
             self.start(clif_block);
             self.cold = block.cold || self.huge;
+            self.region = self.regions.get(*i).copied().unwrap_or(regions::NONE);
             if flow.forward[*i] {
                 self.b.seal_block(clif_block);
             }
@@ -260,14 +312,15 @@ impl Lower<'_, '_, '_> {
     }
 
     fn term(&mut self, term: &Term) -> Result<(), String> {
+        let mut between = Vec::new();
         match term {
             Term::Jump(to) => {
-                let to = self.block(*to)?;
+                let to = self.edge(*to, &mut between)?;
                 let _ = self.b.ins().jump(to, &[]);
             }
             Term::Branch { cond, then, otherwise } => {
                 let cond = self.word(*cond)?;
-                let (then, otherwise) = (self.block(*then)?, self.block(*otherwise)?);
+                let (then, otherwise) = (self.edge(*then, &mut between)?, self.edge(*otherwise, &mut between)?);
                 let _ = self.b.ins().brif(cond, then, &[], otherwise, &[]);
             }
             Term::Switch { on, cases, default } => {
@@ -277,10 +330,10 @@ impl Lower<'_, '_, '_> {
                 for (value, to) in cases {
                     // The first of equal cases counts.
                     if seen.insert(*value) {
-                        switch.set_entry(u128::from(*value as u64), self.block(*to)?);
+                        switch.set_entry(u128::from(*value as u64), self.edge(*to, &mut between)?);
                     }
                 }
-                let default = self.block(*default)?;
+                let default = self.edge(*default, &mut between)?;
                 switch.emit(&mut self.b, on, default);
             }
             Term::Return(locals) => {
@@ -299,7 +352,7 @@ impl Lower<'_, '_, '_> {
                 let _ = self.b.ins().trap(clif::TrapCode::unwrap_user(1));
             }
         }
-        Ok(())
+        self.finish_edges(between)
     }
 
     // -- positions ------------------------------------------------------------------------------------------------
@@ -439,7 +492,7 @@ impl Lower<'_, '_, '_> {
 
     /// Ends the current block through `branch`, which is given the site block of the current line.
     fn site(&mut self, unwind: Unwind, branch: impl FnOnce(&mut FunctionBuilder, Block)) -> Result<(), String> {
-        let key = (self.line, unwind);
+        let key = (self.line, self.region, unwind);
         if let Some(site) = self.sites.get(&key).copied() {
             branch(&mut self.b, site);
             return Ok(());
@@ -448,6 +501,7 @@ impl Lower<'_, '_, '_> {
         let _ = self.sites.insert(key, site);
         branch(&mut self.b, site);
         self.start(site);
+        self.store_budget();
         let fp = self.b.ins().get_frame_pointer(types::I64);
         let index = self.b.ins().iconst(types::I64, i64::from(self.index));
         let line = self.b.ins().iconst(types::I64, i64::from(self.line));
@@ -470,7 +524,7 @@ impl Lower<'_, '_, '_> {
         unwind: BlockId,
         branch: impl FnOnce(&mut FunctionBuilder, Block),
     ) -> Result<(), String> {
-        let key = (self.line, code, text, unwind);
+        let key = (self.line, self.region, code, text, unwind);
         if let Some(trap) = self.traps.get(&key).copied() {
             branch(&mut self.b, trap);
             return Ok(());
@@ -500,15 +554,26 @@ impl Lower<'_, '_, '_> {
 
     /// Takes one reduction; at the end of the slice other fibers run.
     fn reduction(&mut self, unwind: Unwind) -> Result<(), String> {
-        let budget = self.b.ins().load(types::I64, mem(), self.ctx, layout::CTX_BUDGET);
+        let in_register = self.region != regions::NONE;
+        if !in_register {
+            self.load_budget();
+        }
+        let budget = self.b.use_var(self.budget);
         let left = self.b.ins().iadd_imm_s(budget, -1);
-        let _ = self.b.ins().store(mem(), left, self.ctx, layout::CTX_BUDGET);
+        self.b.def_var(self.budget, left);
+        if !in_register {
+            let _ = self.b.ins().store(mem(), left, self.ctx, layout::CTX_BUDGET);
+        }
         let over = self.b.ins().icmp_imm_s(IntCC::SignedLessThan, left, 0);
         let (cold, ok) = (self.cold_block(), self.b.create_block());
         let _ = self.b.ins().brif(over, cold, &[], ok, &[]);
         self.start(cold);
         self.b.seal_block(cold);
+        self.store_budget();
         let _ = self.runtime("sched.yield", &[])?;
+        if in_register {
+            self.load_budget();
+        }
         let trap = self.b.ins().load(types::I64, mem(), self.ctx, layout::CTX_TRAP);
         self.site(unwind, |b, site| {
             let _ = b.ins().brif(trap, site, &[], ok, &[]);

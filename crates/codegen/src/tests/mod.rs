@@ -1,6 +1,7 @@
 //! Hand-built MIR programs, compiled and run on the host's stack with doubles for the runtime's functions.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
 
+mod budget;
 mod calls;
 mod doubles;
 mod ops;

@@ -50,6 +50,10 @@ pub fn lower_program(program: &hir::Program, optimize: bool) -> Program {
         graph::clean(func);
     }
     graph::mark_recursive(&mut out);
+    if optimize {
+        crate::inline::inline(&mut out);
+        out.funcs.iter_mut().for_each(graph::clean);
+    }
     out
 }
 
