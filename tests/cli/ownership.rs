@@ -171,6 +171,16 @@ fn use_after_move_names_the_move() {
         "{PEN}fn main() {{\n  let p = Pen {{ ink: 1 }}\n  for n in [1, 2] {{\n    p.ink = n\n    keep(p)\n  }}\n}}\n"
     ));
     has(&labels, 8, "on the previous iteration");
+    // A move on the right of a store into the moved local stands behind its use, but is no earlier iteration.
+    for head in ["if true", "while true"] {
+        let (code, _, labels) = report(&format!(
+            "interface I {{ fn go() }}\nclass W {{\n  me: ?I = nil\n  fn go() {{}}\n}}\n\
+             fn main() {{\n  {head} {{\n    let w = W {{}}\n    w.me = w\n  }}\n}}\n"
+        ));
+        assert_eq!(code, "WO-E301");
+        has(&labels, 9, "moved here");
+        assert!(!labels.iter().any(|(_, text)| text.contains("previous")), "{labels:?}");
+    }
 }
 
 #[test]

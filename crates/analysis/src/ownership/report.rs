@@ -65,7 +65,9 @@ impl Walk<'_> {
             return;
         }
         let name = self.name(local);
-        let previous = moved.start >= used.start;
+        // A local of the loop's own body is new on each iteration.
+        let declared = self.func.locals.get(local.0 as usize).map_or(0, |l| l.span.start);
+        let previous = moved.start >= used.start && self.is_in_loop_after(declared);
         let text = if previous { "moved here, on the previous iteration" } else { "moved here" };
         let help = if previous {
             format!("make a new `{name}` on each iteration, or move it after the loop")

@@ -509,6 +509,11 @@ impl<'p> Walk<'p> {
         last >= again.unwrap_or(at).min(at)
     }
 
+    /// Whether a loop around this point starts behind `start`.
+    pub fn is_in_loop_after(&self, start: u32) -> bool {
+        self.loops.iter().any(|f| f.start > start)
+    }
+
     /// A write through a borrow does not disturb that borrow, nor the one it was made from.
     fn is_disturbed(&self, borrower: LocalId, place: &Place, source: &Source) -> bool {
         let Some(loans) = self.state.get(borrower).and_then(|v| v.loans.as_ref()) else { return false };
