@@ -2,7 +2,8 @@
 
 use std::io::{BufRead as _, BufReader, ErrorKind, Read as _, Write as _};
 use std::net::TcpStream;
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -148,6 +149,13 @@ fn outputs_that_cannot_be() {
     assert_one_line(&tree.woc(&["build", "missing", "-o", "out"]), "missing");
     assert_usage(&tree.woc(&["build", "p", "-o"]));
     assert_usage(&tree.woc(&["build"]));
+    // What the program is made of is never replaced.
+    std::os::unix::fs::symlink("p/main.wo", tree.path("link")).expect("a link");
+    for input in ["p/main.wo", "p/wo.toml", "lib/lib.wo", "link"] {
+        assert_one_line(&tree.woc(&["build", "p", "-o", input]), "is a file of the program");
+    }
+    assert_one_line(&tree.woc(&["build", "./p/", "-o", "lib/../p/main.wo"]), "is a file of the program");
+    assert_eq!(std::fs::read(tree.path("p/main.wo")).expect("there"), MAIN);
     // A file is replaced, whoever runs it at the time.
     tree.write("out", b"old");
     assert_status(&tree.woc(&["build", "p", "-o", "out"]), 0);
@@ -185,6 +193,27 @@ fn damage_is_reported() {
         assert_eq!(stderr.lines().count(), 1, "{what}: {stderr}");
         std::fs::remove_file(&path).expect("removed");
     }
+}
+
+/// It might be the compiler or a program: neither is guessed, or `out fmt FILE` of a program would rewrite files.
+#[test]
+fn an_executable_that_cannot_be_read_is_neither() {
+    let tree = project();
+    assert_status(&tree.woc(&["build", "p", "-o", "out"]), 0);
+    let program = tree.path("out");
+    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o111)).expect("closed");
+    let dir = program.parent().expect("a directory");
+    std::fs::set_permissions(dir, std::fs::Permissions::from_mode(0o755)).expect("open");
+    let mut command = Command::new(&program);
+    let _ = command.arg("version").current_dir("/").env_clear();
+    if std::fs::metadata(dir).expect("there").uid() == 0 {
+        // The superuser reads anything.
+        let _ = command.uid(65534).gid(65534);
+    }
+    let out = finish(&mut command, Duration::from_secs(60)).expect("it starts");
+    assert_status(&out, 2);
+    assert_eq!(out.stderr_text(), "out: cannot read this executable: Permission denied\n");
+    assert!(out.stdout.is_empty());
 }
 
 /// docs/examples/hello, built, serves from an empty directory and ends on SIGTERM with status 0.

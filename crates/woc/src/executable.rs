@@ -29,6 +29,7 @@ pub fn write(project: &Project, flags: &[String], optimize: bool, out: Option<&P
         Ok(meta) if meta.is_dir() => return Err(format!("{} is a directory", out.display())),
         // A device would be replaced by a file.
         Ok(meta) if !meta.is_file() => return Err(format!("{} is not a regular file", out.display())),
+        Ok(_) if is_input(project, &out) => return Err(format!("{} is a file of the program", out.display())),
         Ok(_) => {}
         Err(e) if e.kind() == io::ErrorKind::NotFound => {}
         Err(e) => return Err(told(e)),
@@ -46,6 +47,13 @@ pub fn write(project: &Project, flags: &[String], optimize: bool, out: Option<&P
         let _ = std::fs::remove_file(&temporary);
         told(e)
     })
+}
+
+/// Whether `out` is a source file or the manifest or lock beside them: it would be lost.
+fn is_input(project: &Project, out: &Path) -> bool {
+    let Ok(out) = std::fs::canonicalize(out) else { return false };
+    let named = ["wo.toml", "wo.lock"].map(|name| project.root.join(name));
+    project.files.iter().map(|f| PathBuf::from(&f.display)).chain(named).any(|f| std::fs::canonicalize(f).is_ok_and(|f| f == out))
 }
 
 fn default_output(project: &Project) -> Result<PathBuf, String> {
@@ -74,17 +82,23 @@ fn assemble(at: &Path, body: &[u8]) -> io::Result<()> {
 fn open_own() -> io::Result<File> {
     File::open("/proc/self/exe").or_else(|e| {
         // Without /proc the name it was started by may do.
-        let name = std::env::args_os().next().filter(|n| n.as_encoded_bytes().contains(&b'/')).ok_or(e)?;
-        File::open(name)
+        if e.kind() != io::ErrorKind::NotFound {
+            return Err(e);
+        }
+        let name = std::env::args_os().next().unwrap_or_default();
+        if name.as_encoded_bytes().contains(&b'/') {
+            return File::open(name);
+        }
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let found = std::env::split_paths(&path).find_map(|dir| File::open(dir.join(&name)).ok());
+        found.ok_or(e)
     })
 }
 
 /// The program behind the running executable; none if it is the plain `woc`. The error says what is wrong with it.
 pub fn attached() -> Result<Option<Bundle>, String> {
-    match open_own() {
-        Ok(file) => find(file),
-        Err(_) => Ok(None),
-    }
+    // Not knowing is an error: a program that took itself for `woc` would rewrite files on `fmt`.
+    find(open_own().map_err(|e| format!("cannot read this executable: {}", project::system_text(&e)))?)
 }
 
 fn find(mut file: File) -> Result<Option<Bundle>, String> {
