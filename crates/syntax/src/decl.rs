@@ -474,7 +474,7 @@ fn starts_declaration(inp: &mut Input<'_, '_>, token: Token, last: K) -> bool {
     match token.kind {
         K::Fn | K::Class | K::Interface | K::Typedef | K::Const | K::Use | K::Using | K::Pub => true,
         K::Type => last == K::Nl,
-        K::At => last == K::Nl,
+        K::At | K::Inline => last == K::Nl,
         K::Test => ahead(inp, 1) == K::Str,
         _ => false,
     }

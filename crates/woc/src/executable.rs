@@ -53,7 +53,12 @@ pub fn write(project: &Project, flags: &[String], optimize: bool, out: Option<&P
 fn is_input(project: &Project, out: &Path) -> bool {
     let Ok(out) = std::fs::canonicalize(out) else { return false };
     let named = ["wo.toml", "wo.lock"].map(|name| project.root.join(name));
-    project.files.iter().map(|f| PathBuf::from(&f.display)).chain(named).any(|f| std::fs::canonicalize(f).is_ok_and(|f| f == out))
+    project
+        .files
+        .iter()
+        .map(|f| PathBuf::from(&f.display))
+        .chain(named)
+        .any(|f| std::fs::canonicalize(f).is_ok_and(|f| f == out))
 }
 
 fn default_output(project: &Project) -> Result<PathBuf, String> {
