@@ -432,7 +432,7 @@ impl Gen {
         let id = func(&mut self.p, name, params.len(), &locals, ret, body);
         for i in 0..params.len() {
             // Without drawing a number: the programs are those of before there were modes.
-            if (self.seed >> (7 * i)) % 3 == 0 {
+            if (self.seed >> (7 * i)).is_multiple_of(3) {
                 self.p.funcs[id.0 as usize].params[i] = Mode::Take;
             }
         }
