@@ -10,7 +10,7 @@ export RUSTC_BOOTSTRAP=1 RUSTFLAGS="-Zsanitizer=address" CARGO_TARGET_DIR="${ASA
 export ASAN_OPTIONS="detect_stack_use_after_return=0:detect_leaks=${ASAN_LEAKS:-0}:allocator_may_return_null=1:${ASAN_EXTRA:-}"
 cargo test --target "$triple" --features sched/sanitizer -p abi -p codec -p values -p sched -p builtins --tests
 [ "${1:-}" = corpus ] || exit 0
-cargo build --target "$triple" --features sched/sanitizer -p woc
+cargo build --target "$triple" --features woc/sanitizer -p woc
 unset RUSTFLAGS CARGO_TARGET_DIR
 woc=${ASAN_TARGET:-$PWD/target/asan}/$triple/debug/woc
 bad=0 all=0

@@ -19,7 +19,7 @@ const WARNINGS: &[&str] = &["202", "203", "204", "205", "206", "207"];
 /// Tested by scripts under `tests/cli/` (15).
 const SCRIPTED: &[&str] = &["WO-E106", "WO-E107", "WO-E108", "WO-E109"];
 
-/// Codes whose checks come with a later part: tables and queries, and ownership. An entry whose case exists must go.
+/// Codes whose checks come with a later part: tables and queries. An entry whose case exists must go.
 const LATER: &[&str] = &["WO-W206", "WO-W207"];
 
 /// Traps of section 13 that need no case: 2 is never raised, 4 cannot be forced portably.

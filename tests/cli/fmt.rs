@@ -82,13 +82,13 @@ fn other_errors_do_not_matter() {
 
 #[test]
 fn flags_choose_what_is_checked() {
-    let source = b"#if A\nfn (\n#end\nfn main(){}\n";
+    let source = b"#if A\nfn ()\n#end\nfn main(){}\n";
     let tree = Tree::new(&[("a.wo", source)]);
     assert_status(&tree.woc(&["fmt", "-D", "A", "a.wo"]), 1);
     assert_eq!(fs::read(tree.path("a.wo")).expect("file"), source);
     assert_status(&tree.woc(&["fmt", "a.wo"]), 0);
     let text = fs::read_to_string(tree.path("a.wo")).expect("file");
-    assert_eq!(text, "#if A\nfn (\n#end\nfn main() {}\n");
+    assert_eq!(text, "#if A\nfn ()\n#end\nfn main() {}\n");
 }
 
 #[test]
@@ -109,4 +109,15 @@ fn unreadable_input_changes_nothing() {
     assert_one_line(&tree.woc(&["fmt", "a.wo", "missing.wo"]), "missing.wo");
     assert_one_line(&tree.woc(&["fmt", "a.wo", "empty"]), "no .wo file");
     assert_eq!(fs::read(tree.path("a.wo")).expect("file"), UGLY);
+}
+
+/// What `woc new` writes needs no formatting.
+#[test]
+fn new_projects_are_canonical() {
+    let tree = Tree::new(&[]);
+    assert_status(&tree.woc(&["new", "app"]), 0);
+    assert_status(&tree.woc(&["new", "--lib", "kit"]), 0);
+    let out = tree.woc(&["fmt", "--check", "."]);
+    assert_status(&out, 0);
+    assert!(out.stdout.is_empty(), "{}", out.stdout_text());
 }

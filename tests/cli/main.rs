@@ -10,6 +10,7 @@ mod git;
 mod json;
 mod large;
 mod manifests;
+mod ownership;
 mod sources;
 mod tests;
 mod usage;

@@ -369,6 +369,7 @@ pub enum ExprKind {
 
 /// An access to the table store (tables specification).
 #[derive(Clone, Debug)]
+#[allow(clippy::large_enum_variant, reason = "only ever behind the box of `ExprKind::Store`")]
 pub enum StoreOp {
     /// `row.f`: a copy of the column's value.
     Column(Expr, ClassId, u32),
@@ -379,7 +380,7 @@ pub enum StoreOp {
     /// Gives the Int 0.
     Delete(Expr),
     /// Gives a `multi` of the projection's type.
-    Query(Query),
+    Query(Box<Query>),
 }
 
 /// Clauses in their order of work: filter, order, skip, take, project.

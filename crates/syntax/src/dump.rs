@@ -6,8 +6,8 @@ use std::fmt::Write as _;
 use diagnostics::span::{FileId, LineIndex};
 
 use crate::ast::{
-    Annotation, AnnotationArgs, BinOp, Block, Class, Const, Decl, DefaultKind, Expr, ExprKind, Field, File, Fn,
-    Handler, Ident, Literal, Mode, Piece, Query, Sig, Stmt, StmtKind, Switch, TableValue, Type, TypeKind, UnOp,
+    Annotation, AnnotationArgs, Block, Class, Const, Decl, DefaultKind, Expr, ExprKind, Field, File, Fn, Handler,
+    Ident, Literal, Mode, Piece, Query, Sig, Stmt, StmtKind, Switch, TableValue, Type, TypeKind, UnOp,
 };
 use crate::lex::lex;
 
@@ -344,7 +344,7 @@ impl Printer {
             StmtKind::Expr(value) => self.expr(value),
             StmtKind::Assign { target, value } => self.form("=", [target, value]),
             StmtKind::OpAssign { target, op, value } => {
-                let word = format!("{}=", symbol(*op));
+                let word = format!("{}=", op.symbol());
                 self.form(&word, [target, value]);
             }
         }
@@ -447,7 +447,7 @@ impl Printer {
             at = lhs;
         }
         for (op, _) in &links {
-            let _ = write!(self.out, "({} ", symbol(*op));
+            let _ = write!(self.out, "({} ", op.symbol());
         }
         self.expr(at);
         for (_, rhs) in links.iter().rev() {
@@ -526,28 +526,5 @@ impl Printer {
         self.word(" select");
         self.arg(&query.select);
         self.word(")");
-    }
-}
-
-fn symbol(op: BinOp) -> &'static str {
-    match op {
-        BinOp::Or => "or",
-        BinOp::And => "and",
-        BinOp::Eq => "==",
-        BinOp::Ne => "!=",
-        BinOp::Lt => "<",
-        BinOp::Le => "<=",
-        BinOp::Gt => ">",
-        BinOp::Ge => ">=",
-        BinOp::Add => "+",
-        BinOp::Sub => "-",
-        BinOp::BitOr => "|",
-        BinOp::BitXor => "^",
-        BinOp::Mul => "*",
-        BinOp::Div => "/",
-        BinOp::Rem => "%",
-        BinOp::BitAnd => "&",
-        BinOp::Shl => "<<",
-        BinOp::Shr => ">>",
     }
 }

@@ -15,6 +15,7 @@ mod pipeline;
 mod scaffold;
 mod testing;
 
+#[cfg(not(feature = "sanitizer"))]
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

@@ -14,6 +14,8 @@ use values::object::{Obj, charge_extra, uncharge};
 
 /// How long a sender gives way to a busy target, in milliseconds.
 const GIVE_WAY_MS: i64 = 200;
+/// What a pending timer counts in the program's memory, besides its message: its places in the shard's lists.
+pub const TIMER_BYTES: usize = 64;
 /// Least time between two notices of one target, in nanoseconds.
 const NOTICE_GAP: u64 = 1_000_000_000;
 
@@ -481,6 +483,10 @@ pub fn after(ctx: &mut Ctx, ms: i64, target: *mut Actor, msg: *mut Obj) {
     }
     let msg = hand_over(ctx, msg);
     if msg.is_null() {
+        return;
+    }
+    if ms > 0 && !charge_extra(ctx, TIMER_BYTES) {
+        shim::release(ctx, msg);
         return;
     }
     let s = fiber::of(ctx).shard();

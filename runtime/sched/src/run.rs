@@ -6,6 +6,7 @@ use crate::shard::{self, SWITCHES, Shard};
 use crate::{report, shim, stop, sys};
 use abi::trap;
 use corosensei::CoroutineResult;
+use values::object::uncharge;
 
 /// Resumptions granted to a fiber that must unwind.
 const UNWIND_RESUMES: u32 = 10_000;
@@ -238,6 +239,7 @@ unsafe fn end(s: *mut Shard) {
         // Plain memory need not be released unless someone counts it.
         if sh.config.release_all {
             for a in std::mem::take(&mut sh.afters).into_iter().flatten() {
+                uncharge(&mut sh.ctx, actor::TIMER_BYTES);
                 shim::release(&mut sh.ctx, a.msg);
                 actor::release_in(sh, a.target);
             }

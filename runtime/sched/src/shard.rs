@@ -16,7 +16,7 @@ use std::cell::Cell;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use values::ctx::{Ctx, Heap, Image};
-use values::object::Obj;
+use values::object::{Obj, uncharge};
 
 thread_local! {
     static CURRENT: Cell<*mut Shard> = const { Cell::new(std::ptr::null_mut()) };
@@ -336,6 +336,7 @@ impl Shard {
                     self.stats.timers_fired += 1;
                     if let Some(a) = self.afters.get_mut(i as usize).and_then(Option::take) {
                         self.free_afters.push(i);
+                        uncharge(&mut self.ctx, actor::TIMER_BYTES);
                         actor::deliver(self, a.target, a.msg, "timer message");
                         actor::release_in(self, a.target);
                     }

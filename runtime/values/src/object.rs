@@ -578,6 +578,17 @@ impl Dead {
         }
     }
 
+    /// As `push`, but below what was put at place `top`, so that it comes after that.
+    fn push_below(&mut self, obj: *mut Obj, top: usize) {
+        self.push(obj);
+        // Either may have found no room.
+        if let Some(last) = self.0.len().checked_sub(1)
+            && last > top
+        {
+            self.0.swap(top, last);
+        }
+    }
+
     pub(crate) fn pop(&mut self) -> Option<*mut Obj> {
         self.0.pop()
     }
@@ -639,11 +650,7 @@ pub(crate) unsafe fn free_graph(ctx: &mut Ctx, first: *mut Obj) {
                             if dead.give_up(ctx, plans, slot, word) {
                                 interrupted = (*m).len > 0;
                                 if interrupted {
-                                    dead.push(obj);
-                                    let last = dead.0.len() - 1;
-                                    if last > top {
-                                        dead.0.swap(top, last);
-                                    }
+                                    dead.push_below(obj, top);
                                 }
                             }
                         }
@@ -665,11 +672,7 @@ pub(crate) unsafe fn free_graph(ctx: &mut Ctx, first: *mut Obj) {
                             if dead.give_up(ctx, plans, value, *entry.add(1)) {
                                 interrupted = (*m).used > (*m).head;
                                 if interrupted {
-                                    dead.push(obj);
-                                    let last = dead.0.len() - 1;
-                                    if last > top {
-                                        dead.0.swap(top, last);
-                                    }
+                                    dead.push_below(obj, top);
                                 }
                             }
                         }

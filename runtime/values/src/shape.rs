@@ -37,6 +37,7 @@ impl Graph<'_> {
     }
 }
 
+#[allow(clippy::indexing_slicing, reason = "every vertex is below `n`, the length of all these lists")]
 /// Finds the vertices on cycles (Tarjan's algorithm, with its stack as data: programs choose the depth).
 pub(crate) fn cyclic(shapes: &Shapes) -> Cyclic {
     const UNSEEN: usize = usize::MAX;

@@ -115,6 +115,11 @@ impl World {
         unsafe { object::release(&mut self.ctx, obj) };
     }
 
+    /// Frees all garbage cycles.
+    pub fn collect(&mut self) {
+        crate::cycles::collect_all(&mut self.ctx);
+    }
+
     /// Code and text of the pending trap, which is cleared.
     pub fn take_trap(&mut self) -> Option<(i64, String)> {
         if self.ctx.trap == 0 {
@@ -128,6 +133,9 @@ impl World {
 
 impl Drop for World {
     fn drop(&mut self) {
+        if !std::thread::panicking() {
+            self.collect();
+        }
         let live = self.live();
         // SAFETY: made in `new`; the context is not used any more.
         unsafe {

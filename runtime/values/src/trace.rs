@@ -1,6 +1,6 @@
 //! Stacks of traps: recording them by walking frame pointers, and their text in reports.
 
-use crate::ctx::{Ctx, Frame, Image};
+use crate::ctx::{Ctx, Frame, Image, Site};
 use abi::trap;
 use std::collections::VecDeque;
 use std::fmt::Write as _;
@@ -11,6 +11,9 @@ const FIRST: usize = 30;
 const LAST: usize = 10;
 /// In the place of the frames of a long stack that were not kept; `line` is their number.
 const LEFT_OUT: u32 = u32::MAX;
+
+/// Sites remembered during one walk: a deep stack is recursion, the same few return addresses over and over.
+const REMEMBERED: usize = 64;
 
 /// Records the stack of the pending trap, once: the frame of `func` at `line`, then its callers in generated code.
 ///
@@ -27,12 +30,18 @@ pub unsafe fn record(ctx: &mut Ctx, fp: u64, func: u32, line: u32) {
     first.push(Frame { func, line });
     let mut last = VecDeque::new();
     let mut left_out = 0u32;
+    let mut known: [Option<Site>; REMEMBERED] = [None; REMEMBERED];
     let mut fp = fp;
     while fp != 0 && fp.is_multiple_of(8) && fp.checked_add(16).is_some_and(|end| end <= ctx.stack_base) {
         // SAFETY: the frame lies on the fiber's stack, by the caller's promise and the check above.
         let (caller, return_address) = unsafe { (*(fp as *const u64), *(fp as *const u64).add(1)) };
-        // SAFETY: the image outlives every context.
-        let Some(site) = (unsafe { &*ctx.image }).site(return_address) else { break };
+        #[allow(clippy::indexing_slicing, reason = "the remainder is below the length")]
+        let slot = &mut known[(return_address >> 2) as usize % REMEMBERED];
+        if slot.is_none_or(|s| s.return_address != return_address) {
+            // SAFETY: the image outlives every context.
+            *slot = (unsafe { &*ctx.image }).site(return_address);
+        }
+        let Some(site) = *slot else { break };
         let frame = Frame { func: site.func, line: site.line };
         if first.len() < FIRST {
             first.push(frame);

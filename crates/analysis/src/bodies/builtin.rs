@@ -81,6 +81,7 @@ impl<'a> Cx<'_, 'a> {
             && let Some((_, arg)) = rest.next()
         {
             let value = self.expr(arg, Want::Value);
+            let value = self.first_form(value, sigs, args.len());
             let value = self.settle(value);
             if matches!(self.kind(value.ty), TyKind::Error | TyKind::Never) {
                 return value;
@@ -154,6 +155,22 @@ impl<'a> Cx<'_, 'a> {
             Err(never) => return never,
         };
         self.finish_builtin(&shown, chosen, values, &bindings, span)
+    }
+
+    /// An empty container takes the type of the first overload that names one.
+    fn first_form(&mut self, value: Expr, sigs: &[BuiltinSig], count: usize) -> Expr {
+        if !matches!(self.kind(value.ty), TyKind::EmptyMulti | TyKind::EmptyMap) {
+            return value;
+        }
+        for sig in sigs.iter().filter(|s| s.params.len() == count) {
+            let pattern = sig.params.first().map(|p| &p.2);
+            if let Some(ty) = pattern.and_then(|p| self.substitute(p, &Bindings::default()))
+                && self.could_fit(value.ty, ty)
+            {
+                return Expr { ty, ..value };
+            }
+        }
+        value
     }
 
     fn wrong_count(&mut self, shown: &str, sigs: &[BuiltinSig], args: &'a [ast::Expr], span: Span) -> Expr {

@@ -62,6 +62,9 @@ impl<'a> Cx<'_, 'a> {
         let (TyKind::Nullable(inner) | TyKind::Maybe { inner, .. }) = self.kind(ty) else {
             return Expr { kind: ExprKind::Local(local), ty, span };
         };
+        if self.payloads.contains(&local) {
+            return unwrap(Expr { kind: ExprKind::Local(local), ty, span }, inner, OnNil::TrapReceiver);
+        }
         let state = self.state(local);
         let ty = match state {
             State::Value => ty,

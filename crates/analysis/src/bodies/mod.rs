@@ -23,7 +23,7 @@ use crate::types::{Ty, TyKind, Types};
 use diagnostics::Diagnostic;
 use diagnostics::span::{FileId, Span};
 use flow::Flow;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use site::Site;
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -138,6 +138,8 @@ struct Cx<'e, 'a> {
     demoted: FxHashMap<usize, Vec<LocalId>>,
     /// Repeated walks of loops at depth in this body.
     deep_walks: u32,
+    /// Payload bindings that are read with a check (`declare_payload`).
+    payloads: FxHashSet<LocalId>,
     /// Spelling suggestions looked for so far.
     suggestions: Cell<u32>,
 }
@@ -168,6 +170,7 @@ impl<'e, 'a> Cx<'e, 'a> {
             nil_log: Vec::new(),
             demoted: FxHashMap::default(),
             deep_walks: 0,
+            payloads: FxHashSet::default(),
             suggestions: Cell::new(0),
         }
     }
@@ -192,6 +195,7 @@ impl<'e, 'a> Cx<'e, 'a> {
         self.returns = false;
         self.nil_log.clear();
         self.demoted.clear();
+        self.payloads.clear();
         self.deep_walks = 0;
         self.has_extensions = self.env.file(file).uses.iter().any(|u| u.extensions);
         for at in 0..self.locals.len() {
@@ -303,6 +307,7 @@ impl<'e, 'a> Cx<'e, 'a> {
     /// A local without a name in the source's scopes.
     fn new_local(&mut self, name: Name, ty: Ty, span: Span) -> LocalId {
         let id = self.next_local();
+        let _ = self.payloads.remove(&id);
         self.locals.push(Local { name, ty, span });
         id
     }

@@ -47,7 +47,7 @@ impl<'a> Cx<'_, 'a> {
         span: Span,
     ) -> (Expr, Facts) {
         let is_and = op == BinOp::And;
-        let site = Site::Operand(text_of(op));
+        let site = Site::Operand(op.symbol());
         let left = self.boolean(left, lhs, &site);
         let before = self.flow.clone();
         self.flow.narrow(if is_and { &left_facts.when_true } else { &left_facts.when_false });
@@ -204,7 +204,7 @@ impl<'a> Cx<'_, 'a> {
         rhs: &'a ast::Expr,
         span: Span,
     ) -> Expr {
-        let site = Site::Operand(text_of(op));
+        let site = Site::Operand(op.symbol());
         let left = self.need(left, lhs, &site);
         let right = self.need(right, rhs, &site);
         if left.ty == Types::ERROR || right.ty == Types::ERROR {
@@ -234,7 +234,7 @@ impl<'a> Cx<'_, 'a> {
             && !(0..=63).contains(&count)
         {
             return self.fail(
-                Diagnostic::error(223, right.span, format!("`{}` by {count}", text_of(op)))
+                Diagnostic::error(223, right.span, format!("`{}` by {count}", op.symbol()))
                     .label("shift count outside 0..63")
                     .note("an Int has 64 bits; a computed count outside 0..63 traps 12")
                     .help("use a count from 0 to 63"),
@@ -246,7 +246,7 @@ impl<'a> Cx<'_, 'a> {
     }
 
     fn bad_operands(&mut self, op: BinOp, op_span: Span, left: &Expr, right: &Expr) -> Expr {
-        let (a, b, op_text) = (self.show(left.ty), self.show(right.ty), text_of(op));
+        let (a, b, op_text) = (self.show(left.ty), self.show(right.ty), op.symbol());
         let has_text = Self::is_text(left.ty) || Self::is_text(right.ty);
         let ordering = matches!(op, BinOp::Lt | BinOp::Le | BinOp::Gt | BinOp::Ge);
         let help = if op == BinOp::Add && has_text {
@@ -498,28 +498,4 @@ fn fold(op: BinaryOp, left: Expr, right: Expr, ty: Ty, span: Span) -> Expr {
         }
     }
     Expr { kind: ExprKind::Binary(op, Box::new(left), Box::new(right)), ty, span }
-}
-
-/// The operator as written.
-pub(super) fn text_of(op: BinOp) -> &'static str {
-    match op {
-        BinOp::Or => "or",
-        BinOp::And => "and",
-        BinOp::Eq => "==",
-        BinOp::Ne => "!=",
-        BinOp::Lt => "<",
-        BinOp::Le => "<=",
-        BinOp::Gt => ">",
-        BinOp::Ge => ">=",
-        BinOp::Add => "+",
-        BinOp::Sub => "-",
-        BinOp::BitOr => "|",
-        BinOp::BitXor => "^",
-        BinOp::Mul => "*",
-        BinOp::Div => "/",
-        BinOp::Rem => "%",
-        BinOp::BitAnd => "&",
-        BinOp::Shl => "<<",
-        BinOp::Shr => ">>",
-    }
 }

@@ -158,7 +158,7 @@ impl<'a> Cx<'_, 'a> {
         };
         let ty = self.intern(TyKind::Multi(element));
         let query = Query { var, class, source, filters, order, skip, take, select };
-        self.store(StoreOp::Query(query), ty, span)
+        self.store(StoreOp::Query(Box::new(query)), ty, span)
     }
 
     /// What a query runs over: a class (a local of that name wins), or rows at hand.

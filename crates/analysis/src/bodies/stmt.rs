@@ -1,6 +1,6 @@
 //! Statements (language 6.3, 8.1, 8.4, 8.8): scopes, assignment, branches, loops, returns.
 
-use super::coerce::retype;
+use super::coerce::{retype, wrap};
 use super::flow::{Flow, State};
 use super::site::Site;
 use super::{Cx, Loop, Want};
@@ -127,7 +127,9 @@ impl<'e, 'a> Cx<'e, 'a> {
         if let ast::ExprKind::Name(name) = &target.kind {
             let local = self.assignable_local(name, target.span, value)?;
             let ty = self.local_ty(local);
+            let is_payload = self.payloads.contains(&local);
             let slot = match self.kind(ty) {
+                TyKind::Maybe { inner, .. } if is_payload => inner,
                 TyKind::Maybe { inner, .. } => self.nullable(inner),
                 _ => ty,
             };
@@ -137,7 +139,8 @@ impl<'e, 'a> Cx<'e, 'a> {
             let value = self.coerce(raw, value, slot, &site);
             self.assigned(local, given);
             let failed = value.ty == Types::ERROR || ty == Types::ERROR;
-            return (!failed).then(|| StmtKind::Assign(Place::Local(local), retype(value, ty)));
+            let value = if is_payload { wrap(value, ty) } else { retype(value, ty) };
+            return (!failed).then_some(StmtKind::Assign(Place::Local(local), value));
         }
         let (place, ty, site) = match self.place(target) {
             Ok(found) => found,

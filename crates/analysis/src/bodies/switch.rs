@@ -285,7 +285,24 @@ impl<'a> Cx<'_, 'a> {
             }
             return Vec::new();
         }
-        names.iter().zip(fields).map(|(name, ty)| self.declare(name, *ty)).collect()
+        names.iter().zip(fields).map(|(name, ty)| self.declare_payload(name, *ty)).collect()
+    }
+
+    /// A payload of an owned type may have been moved out of its object (7.3): the local holds what is there, and every
+    /// reading of it checks.
+    fn declare_payload(&mut self, name: &ast::Ident, ty: Ty) -> LocalId {
+        let may_be_empty = match self.kind(ty) {
+            TyKind::Multi(_) | TyKind::Map(..) | TyKind::Class(_) => true,
+            TyKind::Union(_) => !self.is_scalar(ty),
+            _ => false,
+        };
+        if !may_be_empty {
+            return self.declare(name, ty);
+        }
+        let slot = self.intern(TyKind::Maybe { inner: ty, noisy: false });
+        let local = self.declare(name, slot);
+        let _ = self.payloads.insert(local);
+        local
     }
 
     fn not_a_variant(&mut self, union: UnionId, value: &ast::Expr) {

@@ -1,4 +1,5 @@
-//! Actor state and messages hold no traced objects (language specification 8.9, `WO-E222`).
+//! Where traced objects may not be: actor state and messages (language specification 8.9, `WO-E222`), columns
+//! (`WO-E251`).
 
 use super::classes::{Facts, Why};
 use super::walk::Crossing;
@@ -43,6 +44,29 @@ pub(super) fn check(program: &Program, facts: &Facts, crossings: &[Crossing], di
         if let Some(found) = path(program, facts, &[(message, shown.clone())]) {
             let role = format!("message of `{builtin}`");
             diags.push(report(program, facts, span, &role, &shown, &found));
+        }
+    }
+}
+
+/// Columns of classes that are traced by demand; what structure makes traced is refused with the declarations.
+pub(super) fn check_columns(program: &Program, facts: &Facts, diags: &mut Vec<Diagnostic>) {
+    for class in program.classes.iter().filter(|c| c.is_table) {
+        for field in &class.fields {
+            let Some((_, traced)) = path(program, facts, &[(field.ty, String::new())]) else { continue };
+            let Some(Why::Demand(at)) = facts.why(traced) else { continue };
+            let name = program.classes.get(traced.0 as usize).map(|c| c.name.to_string()).unwrap_or_default();
+            let shown = show(program, field.ty);
+            diags.push(
+                Diagnostic::error(
+                    251,
+                    field.span,
+                    format!("column `{}.{}` cannot be stored: it is `{shown}`", class.name, field.name),
+                )
+                .label(format!("`{name}` is traced"))
+                .related(*at, format!("a borrowed `{name}` escapes here, so its objects are shared"))
+                .note("rows are stored by value: scalars, texts, containers, records and untraced classes")
+                .help(format!("build a fresh `{name}` there, or store a record of plain fields")),
+            );
         }
     }
 }

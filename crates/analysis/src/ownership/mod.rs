@@ -9,12 +9,15 @@ mod closed;
 mod place;
 mod report;
 mod state;
+#[cfg(test)]
+mod tests;
 mod value;
 mod walk;
 
 pub use classes::{Facts, Why};
 
-use crate::hir::{ClassId, Program};
+use crate::hir::{Arm, ArmTest, ClassId, ExprKind, Program};
+use classes::Kind;
 use diagnostics::Diagnostic;
 use rustc_hash::FxHashMap;
 use walk::Walk;
@@ -27,6 +30,7 @@ pub fn check(program: &Program, skip: &[bool], diags: &mut Vec<Diagnostic>) -> F
     let wanted: Vec<usize> = (0..program.funcs.len()).filter(|at| !skip.get(*at).copied().unwrap_or(false)).collect();
     let mut writes_self = vec![false; program.funcs.len()];
     let mut asked: FxHashMap<ClassId, Vec<usize>> = FxHashMap::default();
+    let mut last_use: Vec<Vec<u32>> = vec![Vec::new(); program.funcs.len()];
     let mut round = wanted.clone();
     while !round.is_empty() {
         let mut found = Vec::new();
@@ -34,9 +38,10 @@ pub fn check(program: &Program, skip: &[bool], diags: &mut Vec<Diagnostic>) -> F
             let Some(func) = program.funcs.get(at) else { continue };
             let mut walk = Walk::new(program, &facts, &writes_self, func, false);
             walk.run();
-            let Walk { demands, consulted, writes, .. } = walk;
-            if let Some(slot) = writes_self.get_mut(at) {
+            let Walk { demands, consulted, writes, last_use: uses, .. } = walk;
+            if let (Some(slot), Some(last)) = (writes_self.get_mut(at), last_use.get_mut(at)) {
                 *slot = writes;
+                *last = uses;
             }
             for class in consulted {
                 asked.entry(class).or_default().push(at);
@@ -55,10 +60,23 @@ pub fn check(program: &Program, skip: &[bool], diags: &mut Vec<Diagnostic>) -> F
     for at in wanted {
         let Some(func) = program.funcs.get(at) else { continue };
         let mut walk = Walk::new(program, &facts, &writes_self, func, true);
+        walk.last_use = last_use.get_mut(at).map(std::mem::take).unwrap_or_default();
         walk.run();
         crossings.extend(walk.crossings);
         diags.extend(walk.diags);
     }
+    crossings.sort_by_key(|c: &walk::Crossing| c.span());
     closed::check(program, &facts, &crossings, diags);
+    closed::check_columns(program, &facts, diags);
     facts
+}
+
+/// The payload that the value of an arm moves out of the union's object (7.3): the position of its binding.
+#[must_use]
+pub fn moved_payload(program: &Program, arm: &Arm) -> Option<usize> {
+    let ArmTest::Variants(_, _, bindings) = &arm.test else { return None };
+    let value = value::inner(arm.body.value.as_ref()?);
+    let ExprKind::Local(local) = value.kind else { return None };
+    let owned = matches!(classes::kind(program, &program.ownership, value.ty), Kind::Object(_) | Kind::Container);
+    if owned { bindings.iter().position(|b| *b == local) } else { None }
 }

@@ -135,7 +135,7 @@ mod tests {
         assert!(!place(&[field(0)]).overlaps(&place(&[field(1)])));
         assert!(place(&[at(1)]).overlaps(&place(&[at(1), field(0)])));
         assert!(!place(&[at(1)]).overlaps(&place(&[at(2)])));
-        assert!(!place(&[any.clone()]).overlaps(&place(&[at(2)])));
+        assert!(!place(std::slice::from_ref(&any)).overlaps(&place(&[at(2)])));
         assert!(place(&[]).overlaps(&place(&[any])));
         assert!(!place(&[]).overlaps(&Place { root: LocalId(1), proj: Vec::new() }));
     }

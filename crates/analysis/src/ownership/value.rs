@@ -268,8 +268,8 @@ impl<'p> Walk<'p> {
                     operands.pending.push(source.clone());
                 } else if takes {
                     self.consume(&val, dest);
-                } else if how == Use::Exclusive && !std::mem::take(&mut operands.receiver) {
-                    self.disturb(Access::Mut, &source);
+                } else if how == Use::Exclusive && !operands.receiver {
+                    operands.exclusive.push(source.clone());
                 }
                 let places = source.resolved();
                 operands.list.push(Operand { how, source, places });
@@ -286,8 +286,10 @@ impl<'p> Walk<'p> {
         }
     }
 
+    /// The call itself. What is wrong between its operands is not reported as a conflict with a borrow as well.
     fn finish(&mut self, mut operands: Operands) {
         let list = std::mem::take(&mut operands.list);
+        let mut conflict = false;
         'pairs: for (at, second) in list.iter().enumerate() {
             for first in list.get(..at).unwrap_or_default() {
                 if first.how == Use::Shared && second.how == Use::Shared {
@@ -295,9 +297,19 @@ impl<'p> Walk<'p> {
                 }
                 if first.places.iter().any(|a| second.places.iter().any(|b| a.overlaps(b))) {
                     self.report_operands(first, second);
+                    conflict = true;
                     break 'pairs;
                 }
             }
+        }
+        if conflict {
+            for source in operands.pending {
+                self.mark_moved(&source);
+            }
+            return;
+        }
+        for source in std::mem::take(&mut operands.exclusive) {
+            self.disturb(Access::Mut, &source);
         }
         self.flush(&mut operands);
     }
@@ -307,6 +319,8 @@ impl<'p> Walk<'p> {
 struct Operands {
     list: Vec<Operand>,
     pending: Vec<Source>,
+    /// Places given as `mut`: borrowed when the call is made.
+    exclusive: Vec<Source>,
     /// The next operand is the receiver of a method.
     receiver: bool,
 }
@@ -319,7 +333,8 @@ fn use_of(mode: Mode) -> Use {
     }
 }
 
-fn inner(mut e: &Expr) -> &Expr {
+/// An expression without conversions around it.
+pub(super) fn inner(mut e: &Expr) -> &Expr {
     while let ExprKind::Wrap(next) | ExprKind::Unwrap(next, _) | ExprKind::Convert(next) = &e.kind {
         e = next;
     }

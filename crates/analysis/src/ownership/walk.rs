@@ -34,7 +34,17 @@ pub(super) enum Crossing {
     Send { message: Ty, span: Span, builtin: &'static str },
 }
 
+impl Crossing {
+    pub fn span(&self) -> Span {
+        match self {
+            Crossing::Spawn { span, .. } | Crossing::Send { span, .. } => *span,
+        }
+    }
+}
+
 struct Frame {
+    /// Where it starts in the source.
+    start: u32,
     mark: super::state::Mark,
     breaks: Vec<Delta>,
     continues: Vec<Delta>,
@@ -56,6 +66,10 @@ pub(super) struct Walk<'p> {
     /// loop in a loop is not walked again for what is known.
     heads: FxHashMap<usize, Vec<(LocalId, Var)>>,
     again: u32,
+    /// Changes recorded at `break` and `continue`.
+    recorded: usize,
+    /// The last place in the source that reads each local: filled by the inference, read by the reporting walk.
+    pub last_use: Vec<u32>,
     /// Every move met, for handlers.
     moves: Vec<(LocalId, Span)>,
     /// Diagnostics are wanted; the inference only wants `demands`.
@@ -89,6 +103,8 @@ impl<'p> Walk<'p> {
             loops: Vec::new(),
             heads: FxHashMap::default(),
             again: 0,
+            recorded: 0,
+            last_use: vec![0; func.locals.len()],
             moves: Vec::new(),
             reporting,
             diags: Vec::new(),
@@ -173,7 +189,7 @@ impl<'p> Walk<'p> {
                 }
                 self.state.merge(&ends);
             }
-            StmtKind::While { cond, body } => self.looped(body, |walk, mark| {
+            StmtKind::While { cond, body } => self.looped(stmt.span.start, body, |walk, mark| {
                 let _ = walk.value(cond);
                 let mut exit = walk.state.snapshot(mark);
                 exit.reachable &= !matches!(cond.kind, ExprKind::Bool(true));
@@ -181,7 +197,7 @@ impl<'p> Walk<'p> {
                 walk.join_continues(mark);
                 exit
             }),
-            StmtKind::DoWhile { body, cond } => self.looped(body, |walk, mark| {
+            StmtKind::DoWhile { body, cond } => self.looped(stmt.span.start, body, |walk, mark| {
                 walk.block(body);
                 walk.join_continues(mark);
                 let _ = walk.value(cond);
@@ -207,10 +223,15 @@ impl<'p> Walk<'p> {
     }
 
     fn leave(&mut self, list: impl Fn(&mut Frame) -> &mut Vec<Delta>) {
+        // Beyond this a function has hundreds of exits of one loop, each with hundreds of changes: some errors are
+        // missed then, which is harmless at run time.
+        const RECORDED_MAX: usize = 400_000;
         if let Some(frame) = self.loops.last_mut()
             && self.state.reachable
+            && (self.recorded < RECORDED_MAX || list(frame).is_empty())
         {
             let delta = self.state.snapshot(frame.mark);
+            self.recorded += delta.changes.len();
             list(frame).push(delta);
         }
         self.state.reachable = false;
@@ -228,7 +249,7 @@ impl<'p> Walk<'p> {
 
     /// Walks a loop until the state at its head covers what its back edge brings. `walk` gives the state of the exit by
     /// the condition.
-    fn looped(&mut self, body: &'p Block, walk: impl Fn(&mut Walk<'p>, super::state::Mark) -> Delta) {
+    fn looped(&mut self, start: u32, body: &'p Block, walk: impl Fn(&mut Walk<'p>, super::state::Mark) -> Delta) {
         const WALKS_OF_A_LOOP: u32 = 8;
         const WALKS_OF_DEEP_LOOPS: u32 = 256;
         const DEEP: usize = 3;
@@ -239,7 +260,7 @@ impl<'p> Walk<'p> {
         let mut walks = 0;
         loop {
             let mark = self.state.mark();
-            self.loops.push(Frame { mark, breaks: Vec::new(), continues: Vec::new() });
+            self.loops.push(Frame { start, mark, breaks: Vec::new(), continues: Vec::new() });
             let exit = walk(self, mark);
             let breaks = self.loops.pop().map(|f| f.breaks).unwrap_or_default();
             let back = self.state.undo(mark);
@@ -273,7 +294,7 @@ impl<'p> Walk<'p> {
             }
         }
         let cursor = Var { borrowed: Some(iter.span), loans: (!loans.is_empty()).then(|| loans.into()), ..Var::live() };
-        self.looped(body, |walk, mark| {
+        self.looped(iter.span.start, body, |walk, mark| {
             let exit = walk.state.snapshot(mark);
             for key in keys {
                 walk.state.set(*key, Var::live());
@@ -295,6 +316,11 @@ impl<'p> Walk<'p> {
 
     /// A use of a local: reports what makes it wrong, once.
     pub fn use_local(&mut self, local: LocalId, span: Span) {
+        if !self.reporting
+            && let Some(last) = self.last_use.get_mut(local.0 as usize)
+        {
+            *last = span.start.max(*last);
+        }
         let Some(var) = self.state.get(local) else { return };
         if var.moved.is_none() && var.broken.is_none() {
             return;
@@ -425,6 +451,10 @@ impl<'p> Walk<'p> {
     /// A whole local of an owned type leaves it.
     pub fn move_out(&mut self, source: &Source) {
         self.disturb(Access::Move, source);
+        self.mark_moved(source);
+    }
+
+    pub fn mark_moved(&mut self, source: &Source) {
         let local = source.place.root;
         let mut var = self.state.var(local);
         var.moved = Some(source.span);
@@ -434,7 +464,7 @@ impl<'p> Walk<'p> {
 
     /// A place is assigned, exclusively borrowed or moved: what borrows of it are alive?
     pub fn disturb(&mut self, access: Access, source: &Source) {
-        if matches!(self.kind(source.ty), Kind::Traced(_)) {
+        if !self.reporting || matches!(self.kind(source.ty), Kind::Traced(_)) {
             return;
         }
         let through = source.place.root;
@@ -445,8 +475,17 @@ impl<'p> Walk<'p> {
                     self.report_cursor(cursor, access, source);
                 }
             }
-            let Some(borrowers) = self.borrowers.get(&place.root).cloned() else { continue };
-            for borrower in borrowers {
+            let Some(mut borrowers) = self.borrowers.remove(&place.root) else { continue };
+            borrowers.retain(|b| {
+                let alive = self.may_be_used(*b, source.span.start);
+                if !alive {
+                    let _ = self.known.remove(&(place.root, *b));
+                }
+                alive
+            });
+            let list = borrowers.clone();
+            let _ = self.borrowers.insert(place.root, borrowers);
+            for borrower in list {
                 if borrower == through || self.cursors.contains(&borrower) {
                     continue;
                 }
@@ -459,6 +498,15 @@ impl<'p> Walk<'p> {
                 }
             }
         }
+    }
+
+    /// Whether a local may still be read after `at`: not if its last reading stands before `at`, and before every loop
+    /// around `at` that the local was declared in front of.
+    fn may_be_used(&self, local: LocalId, at: u32) -> bool {
+        let declared = self.func.locals.get(local.0 as usize).map_or(0, |l| l.span.start);
+        let again = self.loops.iter().map(|f| f.start).find(|start| *start > declared);
+        let last = self.last_use.get(local.0 as usize).copied().unwrap_or(u32::MAX);
+        last >= again.unwrap_or(at).min(at)
     }
 
     /// A write through a borrow does not disturb that borrow, nor the one it was made from.
@@ -507,7 +555,7 @@ impl<'p> Walk<'p> {
             var.loans = Some(loans.into());
         }
         let is_union = matches!(self.program.types.kind(self.program.types.strip(switch.subject.ty)), TyKind::Union(_));
-        self.declare_borrow(switch.subject_local, var);
+        self.state.set(switch.subject_local, var);
         let mut ends = Vec::with_capacity(switch.arms.len());
         let mut values = Vec::new();
         for arm in &switch.arms {
@@ -536,6 +584,8 @@ impl<'p> Walk<'p> {
         Val::join(values)
     }
 
+    /// A payload stays valid when the subject is replaced in the arm: only `let` and `for` borrows are in the way of
+    /// changes (7.4). What it borrows counts for what is borrowed from it.
     fn bind_payload(&mut self, subject: LocalId, proj: Proj, local: LocalId, is_union: bool) {
         let span = self.func.locals.get(local.0 as usize).map_or_else(Span::default, |l| l.span);
         let mut var = Var { borrowed: Some(span), ..Var::live() };
@@ -547,7 +597,7 @@ impl<'p> Walk<'p> {
                 var.loans = Some(loans.into());
             }
         }
-        self.declare_borrow(local, var);
+        self.state.set(local, var);
     }
 
     /// The value of an arm. Its own payload bindings move out of the object; its own locals do not outlive it.

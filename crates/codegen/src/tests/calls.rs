@@ -1,7 +1,7 @@
 //! Calls between generated functions and of the runtime, dispatch, entries, and errors of compilation.
 
 use super::*;
-use abi::trap;
+use abi::{layout, trap};
 use cranelift_codegen::ir::{InstBuilder, MemFlagsData};
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 use cranelift_jit::{JITBuilder, JITModule};
@@ -260,7 +260,7 @@ fn dumps_are_readable_and_stable() {
 /// Each call's result lives to the end, and is released by a chain of unwind blocks when a later call traps.
 #[test]
 fn long_unwind_chains() {
-    const QUIET: u32 = abi::layout::QUIET as u32;
+    const QUIET: u32 = layout::QUIET as u32;
     let n = 200;
     let mut f = Build::new("f", &[Rep::Obj, Rep::Int], &[]);
     let mut unwind = f.resume();

@@ -6,7 +6,8 @@ use crate::builder::Live;
 use crate::ir::{BlockId, InstKind, Local, Rep, Term};
 use crate::shapes::Shape;
 use abi::{layout, trap};
-use analysis::hir::{ArmTest, BlockExpr, ClassId, Expr, LocalId, Switch, Ty, UnionId};
+use analysis::hir::{ArmTest, BlockExpr, ClassId, Expr, LocalId, Switch, Ty, TyKind, UnionId};
+use analysis::ownership::moved_payload;
 use rustc_hash::FxHashSet;
 
 impl<'a> FnLower<'_, 'a> {
@@ -28,6 +29,11 @@ impl<'a> FnLower<'_, 'a> {
                 self.bind_payload(*union, variants, bindings, on);
             }
             self.block_value(&arm.body, out, inner);
+            if let ArmTest::Variants(union, variants, _) = &arm.test
+                && let Some(at) = moved_payload(self.program, arm)
+            {
+                self.empty_payload(*union, variants, at, on);
+            }
             self.b.close(inner);
             self.b.release_above(depth, None);
             self.b.jump(join);
@@ -128,9 +134,30 @@ impl<'a> FnLower<'_, 'a> {
         let Some(decl) = decl.variants.get(variant as usize) else { return };
         for (i, (local, (_, ty))) in bindings.iter().zip(&decl.fields).enumerate() {
             let offset = self.cx.layouts.offset(class, i);
-            let value = self.load_value(*ty, on, offset);
+            // What has one owner may be gone: the checker asks for a test at each reading.
+            let owned =
+                matches!(self.kind(*ty), TyKind::Class(_) | TyKind::Multi(_) | TyKind::Map(..) | TyKind::Union(_));
+            let value = if owned && self.shape(*ty) == Shape::One(Rep::Obj) {
+                Value::one(Rep::Obj, self.b.load(Rep::Obj, false, on, offset), Own::Proj)
+            } else {
+                self.load_value(*ty, on, offset)
+            };
             self.bind(*local, value);
         }
+    }
+
+    /// Leaves nil in a payload that an arm's value moved out.
+    fn empty_payload(&mut self, union: UnionId, variants: &[u32], at: usize, on: Local) {
+        let Some(variant) = variants.first().copied() else { return };
+        if self.b.dead() {
+            return;
+        }
+        let class = self.cx.layouts.variant_class(union, variant);
+        let offset = self.cx.layouts.offset(class, at);
+        let old = self.b.load(Rep::Obj, false, on, offset);
+        let nil = self.zero(Shape::One(Rep::Obj));
+        self.init_words(on, offset, nil);
+        self.b.release(old);
     }
 
     /// Runs a block and moves its value into `out`, whose reference the caller puts on the stack. The block's variables

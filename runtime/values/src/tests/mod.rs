@@ -9,6 +9,7 @@
 )]
 
 mod copies;
+mod cycles;
 mod json;
 mod maps;
 mod memory;

@@ -119,7 +119,7 @@ fn main() {
   a.ikn = 2                         --! E202
   print_int(a.ikn)                  --! E202
   let j = Entry { n: 1 }            --! E250
-  let k = insert Entry { n: 1 }     --! E250
+  let k = insert Entry { n: 1 }
   let l = Pen { ink: 1, ink: 2 }
   let m = 1
   m.x = 2                           --! E403
@@ -398,27 +398,6 @@ fn main() {
     );
 }
 
-#[test]
-fn tables_are_refused() {
-    expect(
-        r#"
-@table(name: "visits")
-class Visit { page: Text
-  n: Int
-  fn twice() -> Int { return self.n * 2 } }   --! E250
-fn f(v: Visit) -> Text {
-  return v.page                     --! E250
-}
-fn main() {
-  let v = insert Visit { page: "a", n: 1 }    --! E250
-  delete v                          --! E250
-  let q = from x in Visit select x.page       --! E250
-}
-"#,
-    );
-}
-
-/// What reports must name (12.2): the title, and the help where the fix is known.
 #[test]
 fn wording() {
     let cases = [
