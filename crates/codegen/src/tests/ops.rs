@@ -332,7 +332,8 @@ fn a_handler_does_not_see_the_results_of_the_call_that_trapped() {
 fn roots_and_bytes_are_inline() {
     let mut f = Build::new("f", &[Rep::Obj, Rep::Int], &[Rep::Int, Rep::Float]);
     let (byte, four, root, unwind) = (f.local(Rep::Int), f.local(Rep::Float), f.local(Rep::Float), f.resume());
-    let call = |dst, name, args, unwind| InstKind::Call { dsts: vec![dst], callee: Callee::Runtime(name), args, unwind };
+    let call =
+        |dst, name, args, unwind| InstKind::Call { dsts: vec![dst], callee: Callee::Runtime(name), args, unwind };
     let _ = f.push(call(byte, "byte_at", vec![Local(0), Local(1)], Some(unwind)));
     let _ = f.push(InstKind::Float(four, 4.0)).push(call(root, "sqrt", vec![four], None));
     let _ = f.term(Term::Return(vec![byte, root]));
@@ -341,4 +342,7 @@ fn roots_and_bytes_are_inline() {
     assert!(clif.contains(" sqrt ") && clif.contains("uload8") && !clif.contains("%sqrt"), "{clif}");
     let at = address(object(1, 0, &[2, 0, u64::from(b'h') | u64::from(b'i') << 8]));
     assert_eq!(eval(&program, at, 1).unwrap(), [i64::from(b'i'), 2.0f64.to_bits() as i64]);
+    for index in [2, -1, i64::MIN] {
+        assert_eq!(eval(&program, at, index), Err((trap::BOUNDS, trap::BYTE_INDEX.to_string())));
+    }
 }
