@@ -109,11 +109,13 @@ def http(runs, secs):
 
 def main():
     args = argparse.ArgumentParser()
-    args.add_argument("what", nargs="*", choices=["compute", "http"])
+    args.add_argument("what", nargs="*", metavar="compute|http")
     args.add_argument("--runs", type=int, default=6)
     args.add_argument("--secs", type=int, default=4)
     a = args.parse_args()
     what = a.what or ["compute", "http"]
+    if unknown := set(what) - {"compute", "http"}:
+        args.error(f"unknown measurement: {', '.join(sorted(unknown))}")
     build()
     if "compute" in what:
         compute(max(5, a.runs))

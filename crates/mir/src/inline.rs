@@ -10,6 +10,8 @@ const INSTS: usize = 16;
 const BLOCKS: usize = 6;
 /// Instructions that one function may grow by.
 const GROWTH: usize = 600;
+/// Functions with more instructions than this are left alone: the rest of a block moves with each call in it.
+const LARGE: usize = 5_000;
 
 /// The part of a function that calls may repeat.
 struct Template {
@@ -116,6 +118,9 @@ fn is_pure(block: &Block) -> bool {
 }
 
 fn expand(func: &mut Func, templates: &FxHashMap<FuncId, Template>) {
+    if func.blocks.iter().map(|block| block.insts.len()).sum::<usize>() > LARGE {
+        return;
+    }
     let mut grown = 0;
     for first in 0..func.blocks.len() {
         // What follows a call goes on in a new block.

@@ -33,6 +33,46 @@ fn fib() {
     ];
     let _ = func(&mut p, "fib", 1, &[("n", INT)], INT, body);
     expect(&p, 0, false, "fib");
+    // The return of `n < 2` is repeated at both calls, and costs what the callee's entry would.
+    expect(&p, 0, true, "fib-optimized");
+}
+
+#[test]
+fn borrows() {
+    let mut p = program();
+    let class = class(&mut p, "Body", &[("x", FLOAT), ("name", TEXT)]);
+    let ty = class_ty(&mut p, class);
+    let bodies = multi_ty(&mut p, ty);
+    let first = || ex(ExprKind::Element(bx(var(0, bodies)), bx(int(0))), ty);
+    let x = || field(var(1, ty), class, 0, FLOAT);
+    let double = set(Place::Field(var(1, ty), class, 0), bin(BinaryOp::FloatAdd, x(), x()));
+    // Nothing after it can take the element out of its place: not counted.
+    let _ = func(&mut p, "quiet", 1, &[("bs", bodies), ("b", ty)], VOID, vec![let_(1, first()), double.clone()]);
+    // A push may not be known to leave it there: counted.
+    let push = run(builtin(Builtin::Push, vec![var(0, bodies), var(1, ty)], VOID));
+    let _ = func(&mut p, "loud", 1, &[("bs", bodies), ("b", ty)], VOID, vec![let_(1, first()), double, push]);
+    expect(&p, 0, true, "borrow");
+    expect(&p, 1, true, "no-borrow");
+}
+
+#[test]
+fn lists() {
+    let mut p = program();
+    let texts = multi_ty(&mut p, TEXT);
+    let items = vec![text("a"), concat(vec![text("b"), var(0, INT)]), text("c")];
+    let _ = func(&mut p, "f", 1, &[("n", INT)], texts, vec![ret(list(items, texts))]);
+    expect(&p, 0, true, "list");
+}
+
+#[test]
+fn take_parameters() {
+    let mut p = program();
+    let id = func(&mut p, "f", 2, &[("t", TEXT), ("u", TEXT)], TEXT, vec![print(var(1, TEXT)), ret(var(0, TEXT))]);
+    p.funcs[id.0 as usize].params = vec![syntax::ast::Mode::Take, syntax::ast::Mode::Borrow];
+    let args = vec![concat(vec![var(0, TEXT), text("!")]), var(0, TEXT)];
+    let _ = func(&mut p, "g", 1, &[("s", TEXT)], VOID, vec![print(call(id, args, TEXT))]);
+    expect(&p, 0, true, "take-callee");
+    expect(&p, 1, true, "take-caller");
 }
 
 #[test]

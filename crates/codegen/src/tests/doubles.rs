@@ -102,6 +102,12 @@ extern "C" fn sched_yield(ctx: *mut Ctx) {
     }
 }
 
+/// Called where the index is out of range only.
+extern "C" fn byte_at(ctx: *mut Ctx, _: i64, _: i64) -> i64 {
+    raise(ctx, abi::trap::BOUNDS, abi::trap::BYTE_INDEX);
+    0
+}
+
 extern "C" fn sched_overflow(ctx: *mut Ctx) {
     raise(ctx, abi::trap::STACK, abi::trap::STACK_OVERFLOW);
 }
@@ -159,6 +165,7 @@ pub(crate) fn functions() -> HashMap<&'static str, *const u8> {
         ("trap.site", trap_site as *const u8),
         ("sched.yield", sched_yield as *const u8),
         ("sched.overflow", sched_overflow as *const u8),
+        ("byte_at", byte_at as *const u8),
         ("rt.released", rt_released as *const u8),
         ("text.concat", concat as *const u8),
         ("text.append", append as *const u8),

@@ -2,7 +2,7 @@
 
 use super::*;
 use abi::{layout, trap};
-use mir::ir::{CheckedOp, FloatOp, IntOp};
+use mir::ir::{Callee, CheckedOp, FloatOp, IntOp};
 
 fn int_op(op: IntOp, a: i64, b: i64) -> i64 {
     let mut f = Build::new("op", &[Rep::Int, Rep::Int], &[Rep::Int]);
@@ -325,5 +325,24 @@ fn a_handler_does_not_see_the_results_of_the_call_that_trapped() {
         assert_eq!(run(image, &mut ctx, 0, 9, 0)[0], 1);
         assert_eq!(run(image, &mut ctx, 0, 0, 0)[0], 0);
         assert_eq!(ctx.trap, trap::DIV0);
+    }
+}
+
+#[test]
+fn roots_and_bytes_are_inline() {
+    let mut f = Build::new("f", &[Rep::Obj, Rep::Int], &[Rep::Int, Rep::Float]);
+    let (byte, four, root, unwind) = (f.local(Rep::Int), f.local(Rep::Float), f.local(Rep::Float), f.resume());
+    let call =
+        |dst, name, args, unwind| InstKind::Call { dsts: vec![dst], callee: Callee::Runtime(name), args, unwind };
+    let _ = f.push(call(byte, "byte_at", vec![Local(0), Local(1)], Some(unwind)));
+    let _ = f.push(InstKind::Float(four, 4.0)).push(call(root, "sqrt", vec![four], None));
+    let _ = f.term(Term::Return(vec![byte, root]));
+    let program = program(vec![f.func]);
+    let clif = crate::dump_clif(&program, &Options::default()).unwrap();
+    assert!(clif.contains(" sqrt ") && clif.contains("uload8") && !clif.contains("%sqrt"), "{clif}");
+    let at = address(object(1, 0, &[2, 0, u64::from(b'h') | u64::from(b'i') << 8]));
+    assert_eq!(eval(&program, at, 1).unwrap(), [i64::from(b'i'), 2.0f64.to_bits() as i64]);
+    for index in [2, -1, i64::MIN] {
+        assert_eq!(eval(&program, at, index), Err((trap::BOUNDS, trap::BYTE_INDEX.to_string())));
     }
 }
