@@ -59,15 +59,8 @@ fn random_programs_agree() {
         .filter_map(|seed| {
             let file = dir.path().join(format!("random-{seed}.wo"));
             let fault = fault(seed, &file)?;
-            Some(format!("seed {seed}: {fault}"))
+            Some(format!("seed {seed}: {fault}\n{}", generate::program(seed, FUNCTIONS)))
         })
         .collect();
     assert!(faults.is_empty(), "{}", faults.join("\n"));
-}
-
-/// The program of `RANDOM_SEED`, to look at a failure.
-#[test]
-#[ignore = "prints one program"]
-fn show_program() {
-    println!("{}", generate::program(number("RANDOM_SEED", 1), FUNCTIONS));
 }

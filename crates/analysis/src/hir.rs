@@ -221,6 +221,57 @@ pub struct Expr {
     pub span: Span,
 }
 
+impl Expr {
+    /// The expressions it evaluates itself, in order: of a `switch` only the subject, of a `try` none, because the rest
+    /// stands in blocks.
+    pub fn each_operand<'a>(&'a self, mut visit: impl FnMut(&'a Expr)) {
+        match &self.kind {
+            ExprKind::Int(_)
+            | ExprKind::Float(_)
+            | ExprKind::Bool(_)
+            | ExprKind::Text(_)
+            | ExprKind::Nil
+            | ExprKind::Local(_)
+            | ExprKind::EmptyMap
+            | ExprKind::Ordinal { .. }
+            | ExprKind::Try { .. } => {}
+            ExprKind::IntNeg(a)
+            | ExprKind::FloatNeg(a)
+            | ExprKind::Not(a)
+            | ExprKind::IsNil { operand: a, .. }
+            | ExprKind::Wrap(a)
+            | ExprKind::Unwrap(a, _)
+            | ExprKind::Convert(a)
+            | ExprKind::VoidAsInt(a)
+            | ExprKind::Field(a, ..)
+            | ExprKind::JsonDecode(a) => visit(a),
+            ExprKind::Binary(_, a, b)
+            | ExprKind::And(a, b)
+            | ExprKind::Or(a, b)
+            | ExprKind::NullableEq { lhs: a, rhs: b, .. }
+            | ExprKind::Element(a, b)
+            | ExprKind::Entry(a, b) => {
+                visit(a);
+                visit(b);
+            }
+            ExprKind::Concat(items)
+            | ExprKind::List(items)
+            | ExprKind::NewVariant { args: items, .. }
+            | ExprKind::Call(_, items)
+            | ExprKind::Builtin(_, items) => items.iter().for_each(visit),
+            ExprKind::CallIface { recv, args, .. } => {
+                visit(recv);
+                args.iter().for_each(visit);
+            }
+            ExprKind::New { fields, .. } | ExprKind::Spawn { fields, .. } => {
+                fields.iter().for_each(|(_, value)| visit(value));
+            }
+            ExprKind::Store(op) => op.operands().into_iter().for_each(visit),
+            ExprKind::Switch(switch) => visit(&switch.subject),
+        }
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum BinaryOp {
     // two Ints -> Int; Div, Rem, Shl, Shr may trap

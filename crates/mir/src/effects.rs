@@ -29,61 +29,16 @@ fn collect(e: &Expr, out: &mut Effects) {
         return;
     }
     match &e.kind {
-        ExprKind::Int(_)
-        | ExprKind::Float(_)
-        | ExprKind::Bool(_)
-        | ExprKind::Text(_)
-        | ExprKind::Nil
-        | ExprKind::Local(_)
-        | ExprKind::EmptyMap
-        | ExprKind::Ordinal { .. } => {}
-        ExprKind::Call(_, args) => {
-            out.runs = true;
-            args.iter().for_each(|a| collect(a, out));
-        }
-        ExprKind::CallIface { recv, args, .. } => {
-            out.runs = true;
-            collect(recv, out);
-            args.iter().for_each(|a| collect(a, out));
-        }
-        ExprKind::Builtin(builtin, args) => {
-            out.runs |= mutates(builtin);
-            args.iter().for_each(|a| collect(a, out));
-        }
-        ExprKind::Store(op) => {
-            out.runs = true;
-            op.operands().into_iter().for_each(|a| collect(a, out));
-        }
+        ExprKind::Call(..) | ExprKind::CallIface { .. } | ExprKind::Store(_) => out.runs = true,
+        ExprKind::Builtin(builtin, _) => out.runs |= mutates(builtin),
         ExprKind::Switch(_) | ExprKind::Try { .. } => {
             out.runs = true;
             out.blocks = true;
+            return;
         }
-        ExprKind::IntNeg(a)
-        | ExprKind::FloatNeg(a)
-        | ExprKind::Not(a)
-        | ExprKind::IsNil { operand: a, .. }
-        | ExprKind::Wrap(a)
-        | ExprKind::Unwrap(a, _)
-        | ExprKind::Convert(a)
-        | ExprKind::VoidAsInt(a)
-        | ExprKind::Field(a, ..)
-        | ExprKind::JsonDecode(a) => collect(a, out),
-        ExprKind::Binary(_, a, b)
-        | ExprKind::And(a, b)
-        | ExprKind::Or(a, b)
-        | ExprKind::NullableEq { lhs: a, rhs: b, .. }
-        | ExprKind::Element(a, b)
-        | ExprKind::Entry(a, b) => {
-            collect(a, out);
-            collect(b, out);
-        }
-        ExprKind::Concat(parts) | ExprKind::List(parts) | ExprKind::NewVariant { args: parts, .. } => {
-            parts.iter().for_each(|p| collect(p, out));
-        }
-        ExprKind::New { fields, .. } | ExprKind::Spawn { fields, .. } => {
-            fields.iter().for_each(|(_, f)| collect(f, out));
-        }
+        _ => {}
     }
+    e.each_operand(|operand| collect(operand, out));
 }
 
 /// Builtins that change an object of the caller, and with it may release something a projection was read from.
@@ -184,46 +139,7 @@ impl Walk {
 
     fn expr(&mut self, e: &Expr) {
         match &e.kind {
-            ExprKind::Int(_)
-            | ExprKind::Float(_)
-            | ExprKind::Bool(_)
-            | ExprKind::Text(_)
-            | ExprKind::Nil
-            | ExprKind::EmptyMap
-            | ExprKind::Ordinal { .. } => {}
             ExprKind::Local(local) => self.read(*local, 1),
-            ExprKind::Store(op) => op.operands().into_iter().for_each(|a| self.expr(a)),
-            ExprKind::IntNeg(a)
-            | ExprKind::FloatNeg(a)
-            | ExprKind::Not(a)
-            | ExprKind::IsNil { operand: a, .. }
-            | ExprKind::Wrap(a)
-            | ExprKind::Unwrap(a, _)
-            | ExprKind::Convert(a)
-            | ExprKind::VoidAsInt(a)
-            | ExprKind::Field(a, ..)
-            | ExprKind::JsonDecode(a) => self.expr(a),
-            ExprKind::Binary(_, a, b)
-            | ExprKind::And(a, b)
-            | ExprKind::Or(a, b)
-            | ExprKind::NullableEq { lhs: a, rhs: b, .. }
-            | ExprKind::Element(a, b)
-            | ExprKind::Entry(a, b) => {
-                self.expr(a);
-                self.expr(b);
-            }
-            ExprKind::Concat(items)
-            | ExprKind::List(items)
-            | ExprKind::NewVariant { args: items, .. }
-            | ExprKind::Call(_, items)
-            | ExprKind::Builtin(_, items) => items.iter().for_each(|i| self.expr(i)),
-            ExprKind::CallIface { recv, args, .. } => {
-                self.expr(recv);
-                args.iter().for_each(|a| self.expr(a));
-            }
-            ExprKind::New { fields, .. } | ExprKind::Spawn { fields, .. } => {
-                fields.iter().for_each(|(_, f)| self.expr(f));
-            }
             ExprKind::Switch(switch) => {
                 self.expr(&switch.subject);
                 self.read(switch.subject_local, 2);
@@ -238,6 +154,7 @@ impl Walk {
                 self.expr(body);
                 self.block_expr(handler);
             }
+            _ => e.each_operand(|operand| self.expr(operand)),
         }
     }
 }

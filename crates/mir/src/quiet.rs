@@ -65,36 +65,8 @@ impl Walk {
         let Some(left) = self.left.checked_sub(1) else { return false };
         self.left = left;
         match &e.kind {
-            ExprKind::Int(_)
-            | ExprKind::Float(_)
-            | ExprKind::Bool(_)
-            | ExprKind::Text(_)
-            | ExprKind::Nil
-            | ExprKind::Local(_)
-            | ExprKind::EmptyMap
-            | ExprKind::Ordinal { .. } => true,
             ExprKind::Call(..) | ExprKind::CallIface { .. } | ExprKind::Spawn { .. } | ExprKind::Store(_) => false,
             ExprKind::Builtin(builtin, args) => only_reads(builtin) && self.all(args),
-            ExprKind::IntNeg(a)
-            | ExprKind::FloatNeg(a)
-            | ExprKind::Not(a)
-            | ExprKind::IsNil { operand: a, .. }
-            | ExprKind::Wrap(a)
-            | ExprKind::Unwrap(a, _)
-            | ExprKind::Convert(a)
-            | ExprKind::VoidAsInt(a)
-            | ExprKind::Field(a, ..)
-            | ExprKind::JsonDecode(a) => self.expr(a),
-            ExprKind::Binary(_, a, b)
-            | ExprKind::And(a, b)
-            | ExprKind::Or(a, b)
-            | ExprKind::NullableEq { lhs: a, rhs: b, .. }
-            | ExprKind::Element(a, b)
-            | ExprKind::Entry(a, b) => self.expr(a) && self.expr(b),
-            ExprKind::Concat(parts) | ExprKind::List(parts) | ExprKind::NewVariant { args: parts, .. } => {
-                self.all(parts)
-            }
-            ExprKind::New { fields, .. } => fields.iter().all(|(_, f)| self.expr(f)),
             ExprKind::Switch(switch) => {
                 let tests = |walk: &mut Walk, test: &ArmTest| match test {
                     ArmTest::Any(tests) => walk.all(tests),
@@ -106,6 +78,11 @@ impl Walk {
                     && switch.arms.iter().all(|arm| tests(self, &arm.test) && self.block_expr(&arm.body))
             }
             ExprKind::Try { body, handler, .. } => self.expr(body) && self.block_expr(handler),
+            _ => {
+                let mut quiet = true;
+                e.each_operand(|operand| quiet = quiet && self.expr(operand));
+                quiet
+            }
         }
     }
 }
