@@ -52,15 +52,18 @@ fn run(main: MainFn) -> (i32, i64) {
 }
 
 fn text(c: *mut Ctx, s: &str) -> *mut Obj {
+    // SAFETY: the test is the fiber that owns `c`, and its objects are alive until it releases them.
     values::text::new(unsafe { &mut *c }, s.as_bytes())
 }
 
 fn drop_obj(c: *mut Ctx, o: *mut Obj) {
+    // SAFETY: the test is the fiber that owns `c`, and its objects are alive until it releases them.
     unsafe { object::release(&mut *c, o) };
 }
 
 /// The text's content; it is released.
 fn string(c: *mut Ctx, o: *mut Obj) -> String {
+    // SAFETY: the test is the fiber that owns `c`, and its objects are alive until it releases them.
     let s = String::from_utf8_lossy(unsafe { values::text::bytes(o) }).into_owned();
     drop_obj(c, o);
     s
@@ -68,6 +71,7 @@ fn string(c: *mut Ctx, o: *mut Obj) -> String {
 
 fn words(c: *mut Ctx, o: *mut Obj, n: usize) -> Vec<i64> {
     assert!(!o.is_null());
+    // SAFETY: the test is the fiber that owns `c`, and its objects are alive until it releases them.
     let w = (0..n).map(|i| unsafe { o.cast::<i64>().add(1 + i).read() }).collect();
     drop_obj(c, o);
     w
@@ -75,9 +79,11 @@ fn words(c: *mut Ctx, o: *mut Obj, n: usize) -> Vec<i64> {
 
 fn list(c: *mut Ctx, o: *mut Obj) -> Vec<String> {
     assert!(!o.is_null());
+    // SAFETY: the test is the fiber that owns `c`, and its objects are alive until it releases them.
     let items = unsafe { values::multi::words(&*c, o) };
     let items = items
         .iter()
+        // SAFETY: the test is the fiber that owns `c`, and its objects are alive until it releases them.
         .map(|w| String::from_utf8_lossy(unsafe { values::text::bytes(*w as *mut Obj) }).into_owned())
         .collect();
     drop_obj(c, o);
@@ -85,6 +91,7 @@ fn list(c: *mut Ctx, o: *mut Obj) -> Vec<String> {
 }
 
 fn catch(c: *mut Ctx) -> String {
+    // SAFETY: the test is the fiber that owns `c`, and its objects are alive until it releases them.
     let ctx = unsafe { &mut *c };
     let code = std::mem::replace(&mut ctx.trap, 0);
     let msg = std::mem::replace(&mut ctx.trap_msg, std::ptr::null_mut());
@@ -186,7 +193,9 @@ fn environment_and_random() {
         let (a, b) = (stat(c, name), stat(c, path));
         assert_eq!((a.0, a.1, b.0), (1, 1, 0));
         let r = random(c, 33);
+        // SAFETY: the test is the fiber that owns `c`, and its objects are alive until it releases them.
         assert_eq!(unsafe { values::text::bytes(r) }.len(), 33);
+        // SAFETY: the test is the fiber that owns `c`, and its objects are alive until it releases them.
         assert_eq!(unsafe { (*r).kind }, abi::layout::KIND_BYTES);
         drop_obj(c, r);
         assert!(random(c, -1).is_null());
