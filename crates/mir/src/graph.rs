@@ -1,7 +1,7 @@
 //! Graph facts of finished MIR: successors, removal of unreachable blocks, and which functions lie on a cycle of the
 //! call graph.
 
-use crate::ir::{BlockId, Callee, Func, InstKind, Program, Term};
+use crate::ir::{BlockId, Callee, Func, InstKind, Local, Program, Term};
 
 impl Term {
     /// Calls `f` with every block that this terminator leads to.
@@ -37,6 +37,74 @@ impl Term {
 }
 
 impl InstKind {
+    /// The locals it assigns.
+    #[must_use]
+    pub fn writes(&self) -> &[Local] {
+        match self {
+            InstKind::Int(dst, _)
+            | InstKind::Float(dst, _)
+            | InstKind::Text(dst, _)
+            | InstKind::Null(dst)
+            | InstKind::Copy(dst, _)
+            | InstKind::IntOp(dst, ..)
+            | InstKind::FloatOp(dst, ..)
+            | InstKind::FloatNeg(dst, _)
+            | InstKind::ToBits(dst, _)
+            | InstKind::FromBits(dst, _)
+            | InstKind::Checked { dst, .. }
+            | InstKind::Load { dst, .. }
+            | InstKind::Kind(dst, _)
+            | InstKind::Element { dst, .. }
+            | InstKind::Concat { dst, .. } => std::slice::from_ref(dst),
+            InstKind::Call { dsts, .. } => dsts,
+            InstKind::Store { .. }
+            | InstKind::Push { .. }
+            | InstKind::Init { .. }
+            | InstKind::Retain { .. }
+            | InstKind::Release { .. }
+            | InstKind::TrapIfNull { .. }
+            | InstKind::Safepoint { .. } => &[],
+        }
+    }
+
+    /// The locals it reads, in the order of its fields.
+    pub fn each_read(&self, mut see: impl FnMut(Local)) {
+        match self {
+            InstKind::Int(..)
+            | InstKind::Float(..)
+            | InstKind::Text(..)
+            | InstKind::Null(_)
+            | InstKind::Safepoint { .. } => {}
+            InstKind::Copy(_, src)
+            | InstKind::FloatNeg(_, src)
+            | InstKind::ToBits(_, src)
+            | InstKind::FromBits(_, src)
+            | InstKind::Kind(_, src)
+            | InstKind::Load { base: src, .. }
+            | InstKind::Retain { local: src, .. }
+            | InstKind::Release { local: src, .. }
+            | InstKind::TrapIfNull { local: src, .. } => see(*src),
+            InstKind::IntOp(_, _, lhs, rhs)
+            | InstKind::FloatOp(_, _, lhs, rhs)
+            | InstKind::Checked { lhs, rhs, .. }
+            | InstKind::Store { base: lhs, src: rhs, .. }
+            | InstKind::Element { multi: lhs, index: rhs, .. } => {
+                see(*lhs);
+                see(*rhs);
+            }
+            InstKind::Push { multi, first, second, .. } | InstKind::Init { multi, first, second, .. } => {
+                see(*multi);
+                see(*first);
+                second.iter().for_each(|local| see(*local));
+            }
+            InstKind::Call { args, .. } => args.iter().for_each(|local| see(*local)),
+            InstKind::Concat { into, parts, .. } => {
+                into.iter().for_each(|local| see(*local));
+                parts.iter().for_each(|(_, local)| see(*local));
+            }
+        }
+    }
+
     /// The unwind block of an instruction that may trap.
     #[must_use]
     pub fn unwind(&self) -> Option<BlockId> {

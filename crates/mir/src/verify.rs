@@ -274,15 +274,15 @@ impl Verifier<'_> {
             let Some(block) = self.func.blocks.get(id.0 as usize) else { continue };
             let Some(mut state) = entry.get(id.0 as usize).cloned().flatten() else { continue };
             for (k, inst) in block.insts.iter().enumerate() {
-                for read in reads(&inst.kind) {
-                    if !has(&state, read) {
-                        return Err(format!("b{} inst {k}: %{} is read before it is written", id.0, read.0));
-                    }
+                let mut early = None;
+                inst.kind.each_read(|read| early = early.or((!has(&state, read)).then_some(read)));
+                if let Some(read) = early {
+                    return Err(format!("b{} inst {k}: %{} is read before it is written", id.0, read.0));
                 }
                 if let Some(unwind) = inst.kind.unwind() {
                     merge(&mut entry, &mut work, unwind, &state);
                 }
-                writes(&inst.kind).into_iter().for_each(|w| write(&mut state, w));
+                inst.kind.writes().iter().for_each(|w| write(&mut state, *w));
             }
             let read = match &block.term {
                 Term::Branch { cond, .. } => vec![*cond],
@@ -327,61 +327,5 @@ fn merge(entry: &mut [Option<Vec<u64>>], work: &mut Vec<BlockId>, to: BlockId, s
                 work.push(to);
             }
         }
-    }
-}
-
-fn reads(inst: &InstKind) -> Vec<Local> {
-    match inst {
-        InstKind::Int(..)
-        | InstKind::Float(..)
-        | InstKind::Text(..)
-        | InstKind::Null(_)
-        | InstKind::Safepoint { .. } => Vec::new(),
-        InstKind::Copy(_, s)
-        | InstKind::FloatNeg(_, s)
-        | InstKind::ToBits(_, s)
-        | InstKind::FromBits(_, s)
-        | InstKind::Kind(_, s) => vec![*s],
-        InstKind::IntOp(_, _, l, r) | InstKind::FloatOp(_, _, l, r) => vec![*l, *r],
-        InstKind::Checked { lhs, rhs, .. } => vec![*lhs, *rhs],
-        InstKind::Load { base, .. } => vec![*base],
-        InstKind::Store { base, src, .. } => vec![*base, *src],
-        InstKind::Element { multi, index, .. } => vec![*multi, *index],
-        InstKind::Push { multi, first, second, .. } | InstKind::Init { multi, first, second, .. } => {
-            [*multi, *first].into_iter().chain(*second).collect()
-        }
-        InstKind::Retain { local, .. } | InstKind::Release { local, .. } | InstKind::TrapIfNull { local, .. } => {
-            vec![*local]
-        }
-        InstKind::Call { args, .. } => args.clone(),
-        InstKind::Concat { into, parts, .. } => into.iter().copied().chain(parts.iter().map(|(_, l)| *l)).collect(),
-    }
-}
-
-fn writes(inst: &InstKind) -> Vec<Local> {
-    match inst {
-        InstKind::Int(d, _)
-        | InstKind::Float(d, _)
-        | InstKind::Text(d, _)
-        | InstKind::Null(d)
-        | InstKind::Copy(d, _)
-        | InstKind::IntOp(d, ..)
-        | InstKind::FloatOp(d, ..)
-        | InstKind::FloatNeg(d, _)
-        | InstKind::ToBits(d, _)
-        | InstKind::FromBits(d, _)
-        | InstKind::Kind(d, _) => vec![*d],
-        InstKind::Checked { dst, .. }
-        | InstKind::Load { dst, .. }
-        | InstKind::Element { dst, .. }
-        | InstKind::Concat { dst, .. } => vec![*dst],
-        InstKind::Call { dsts, .. } => dsts.clone(),
-        InstKind::Store { .. }
-        | InstKind::Push { .. }
-        | InstKind::Init { .. }
-        | InstKind::Retain { .. }
-        | InstKind::Release { .. }
-        | InstKind::TrapIfNull { .. }
-        | InstKind::Safepoint { .. } => Vec::new(),
     }
 }

@@ -3,7 +3,7 @@
 //! of its uses is its definition's value. Most temporaries are such; left to Cranelift's frontend, those that unwind
 //! chains release would cost a block parameter per block of the chain each.
 
-use mir::ir::{BlockId, Func, InstKind, Local, Term};
+use mir::ir::{BlockId, Func, Local, Term};
 
 use super::dominators::{Dominators, Edges};
 use super::regions;
@@ -121,7 +121,7 @@ fn single_definitions(func: &Func, order: &[usize], huge: bool) -> Vec<bool> {
                 edges.push(node);
                 edges.node();
             }
-            for local in defs(&inst.kind) {
+            for local in inst.kind.writes() {
                 if let Some(n) = definitions.get_mut(local.0 as usize) {
                     *n += 1;
                     defined[local.0 as usize] = Some(Definition { node, at });
@@ -151,7 +151,7 @@ fn single_definitions(func: &Func, order: &[usize], huge: bool) -> Vec<bool> {
         node += 1;
         for inst in &block.insts {
             at += 1;
-            uses(&inst.kind, |local| check(local, node, at));
+            inst.kind.each_read(|local| check(local, node, at));
             node += u32::from(inst.kind.unwind().is_some());
         }
         at += 1;
@@ -169,69 +169,4 @@ fn single_definitions(func: &Func, order: &[usize], huge: bool) -> Vec<bool> {
 struct Definition {
     node: u32,
     at: u32,
-}
-
-fn defs(kind: &InstKind) -> &[Local] {
-    match kind {
-        InstKind::Int(dst, _)
-        | InstKind::Float(dst, _)
-        | InstKind::Text(dst, _)
-        | InstKind::Null(dst)
-        | InstKind::Copy(dst, _)
-        | InstKind::IntOp(dst, ..)
-        | InstKind::FloatOp(dst, ..)
-        | InstKind::FloatNeg(dst, _)
-        | InstKind::ToBits(dst, _)
-        | InstKind::FromBits(dst, _)
-        | InstKind::Checked { dst, .. }
-        | InstKind::Load { dst, .. }
-        | InstKind::Kind(dst, _)
-        | InstKind::Element { dst, .. }
-        | InstKind::Concat { dst, .. } => std::slice::from_ref(dst),
-        InstKind::Call { dsts, .. } => dsts,
-        InstKind::Store { .. }
-        | InstKind::Push { .. }
-        | InstKind::Init { .. }
-        | InstKind::Retain { .. }
-        | InstKind::Release { .. }
-        | InstKind::TrapIfNull { .. }
-        | InstKind::Safepoint { .. } => &[],
-    }
-}
-
-fn uses(kind: &InstKind, mut see: impl FnMut(Local)) {
-    match kind {
-        InstKind::Int(..)
-        | InstKind::Float(..)
-        | InstKind::Text(..)
-        | InstKind::Null(_)
-        | InstKind::Safepoint { .. } => {}
-        InstKind::Copy(_, src)
-        | InstKind::FloatNeg(_, src)
-        | InstKind::ToBits(_, src)
-        | InstKind::FromBits(_, src)
-        | InstKind::Kind(_, src)
-        | InstKind::Load { base: src, .. }
-        | InstKind::Retain { local: src, .. }
-        | InstKind::Release { local: src, .. }
-        | InstKind::TrapIfNull { local: src, .. } => see(*src),
-        InstKind::IntOp(_, _, lhs, rhs)
-        | InstKind::FloatOp(_, _, lhs, rhs)
-        | InstKind::Checked { lhs, rhs, .. }
-        | InstKind::Store { base: lhs, src: rhs, .. }
-        | InstKind::Element { multi: lhs, index: rhs, .. } => {
-            see(*lhs);
-            see(*rhs);
-        }
-        InstKind::Push { multi, first, second, .. } | InstKind::Init { multi, first, second, .. } => {
-            see(*multi);
-            see(*first);
-            second.iter().for_each(|local| see(*local));
-        }
-        InstKind::Call { args, .. } => args.iter().for_each(|local| see(*local)),
-        InstKind::Concat { into, parts, .. } => {
-            into.iter().for_each(|local| see(*local));
-            parts.iter().for_each(|(_, local)| see(*local));
-        }
-    }
 }

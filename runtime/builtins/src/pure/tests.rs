@@ -1,11 +1,5 @@
 //! Each builtin as generated code calls it, with the clamps, nil cases and traps of the language specification.
-#![allow(
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    clippy::panic,
-    clippy::undocumented_unsafe_blocks,
-    reason = "tests: objects are live and of the type that each builtin wants"
-)]
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
 
 use super::{Pair, bytes, containers, json, memory, numbers, text, traps};
 use abi::desc::{TYPE_INT, TYPE_TEXT, TypeDesc};
@@ -50,6 +44,7 @@ impl T {
     }
 
     fn list(&mut self, list: *mut Obj) -> Vec<String> {
+        // SAFETY: the test's world owns the context, and the object is alive until the test releases it.
         let all = unsafe { multi::words(&self.w.ctx, list) }.iter().map(|&t| self.w.read(t as *mut Obj)).collect();
         self.w.release(list);
         all
@@ -119,6 +114,7 @@ fn trimming_case_and_words() {
     assert_eq!(t.text(["abc"], |c, [a]| text::to_lower(c, a)), "abc");
     assert_eq!(t.text([], |c, []| text::char_of(c, 65 + 256)), "A");
     let b = t.with([], |c, []| text::char_of(c, -1));
+    // SAFETY: the test's world owns the context, and the object is alive until the test releases it.
     assert_eq!(unsafe { values::text::bytes(b) }, [255]);
     for (a, n) in [("", 0), ("  ", 0), ("a", 1), (" a  b\tc\n", 3)] {
         assert_eq!(t.with([a.as_bytes()], |c, [a]| text::words(c, a)), n);
@@ -132,6 +128,7 @@ fn splitting_and_joining() {
     let mut t = T::new();
     for (a, sep) in [("a,b,,c,", ","), ("", ","), (",", ","), ("aXXbXXX", "XX"), ("abc", "abcd"), ("aaa", "a")] {
         let list = t.with([a.as_bytes(), sep.as_bytes()], |c, [a, s]| text::split(c, a, s));
+        // SAFETY: the test's world owns the context, and the object is alive until the test releases it.
         unsafe { values::object::retain(list) };
         let joined = t.with([sep.as_bytes()], |c, [s]| text::join(c, list, s));
         assert_eq!(t.w.take(joined), a);
@@ -228,6 +225,7 @@ fn digests() {
     let mut t = T::new();
     let mut digest = |f: extern "C" fn(*mut Ctx, *mut Obj) -> *mut Obj, data: &[u8]| {
         let d = t.with([data], |c, [a]| f(c, a));
+        // SAFETY: the test's world owns the context, and the object is alive until the test releases it.
         let text = hex(unsafe { values::text::bytes(d) });
         t.w.release(d);
         text
@@ -237,6 +235,7 @@ fn digests() {
     assert_eq!(digest(bytes::sha256, b"abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
     let mut hmac = |key: &[u8], data: &[u8]| {
         let d = t.with([key, data], |c, [k, a]| bytes::hmac_sha256(c, k, a));
+        // SAFETY: the test's world owns the context, and the object is alive until the test releases it.
         let text = hex(unsafe { values::text::bytes(d) });
         t.w.release(d);
         text
@@ -299,6 +298,7 @@ fn container_traps() {
     containers::multi_sort(c, m);
     containers::multi_reverse(c, m);
     let s = containers::multi_slice(c, m, 0, 2);
+    // SAFETY: the test's world owns the context, and the object is alive until the test releases it.
     assert_eq!(unsafe { multi::words(&t.w.ctx, s) }, &[3, 2]);
     t.w.release(s);
     t.w.release(m);
@@ -306,10 +306,13 @@ fn container_traps() {
     assert_eq!(t.trap(), (6, "null receiver".into()));
 
     let m = containers::map_new(c, u64::from(TYPE_INT), u64::from(TYPE_INT));
+    // SAFETY: the test's world owns the context, and the object is alive until the test releases it.
     unsafe { *containers::map_slot(c, m, 5) = 50 };
+    // SAFETY: the test's world owns the context, and the object is alive until the test releases it.
     assert_eq!(unsafe { *containers::map_find(c, m, 5) }, 50);
     assert!(containers::map_find(c, m, 6).is_null());
     let e = containers::map_entry(c, m, 0);
+    // SAFETY: the test's world owns the context, and the object is alive until the test releases it.
     assert_eq!(unsafe { (*e, *e.add(1)) }, (5, 50));
     for i in [-1, 1] {
         assert!(containers::map_entry(c, m, i).is_null());
@@ -350,6 +353,7 @@ fn assertions_and_json() {
     assert_eq!(t.text([], |c, []| json::json_encode(c, u64::from(maybe), 0, 0)), "null");
     let o = memory::new(c, u64::from(class));
     assert_eq!(t.text([], |c, []| json::json_encode(c, u64::from(spot), o as u64, 0)), r#"{"x":0,"tag":null}"#);
+    // SAFETY: the test's world owns the context, and the object is alive until the test releases it.
     unsafe { (*o).count.store(0, std::sync::atomic::Ordering::Relaxed) };
     memory::released(c, o);
 }
