@@ -1,14 +1,17 @@
 #!/usr/bin/env python3
 """Side-by-side measurements, each as a ratio against the native peer in the same run.
 
-usage: bench/run.py [compute] [http] [--runs N] [--secs S]
+usage: bench/run.py [compute] [http] [compiler] [--runs N] [--secs S]
 
 compute: the kernels of bench/compute, woc run against peers/compute (Rust -O3); ratio of the medians.
 http:    docs/examples/hello against an axum server with the same routes: server on core 0, wrk (64 keep-alive
          connections) on core 1, servers interleaved; requests per second of server CPU time, ratio of the medians.
+compiler: process time of `woc check` on hello with porch and on generated programs of 10,000 and 100,000 lines (whose
+         ratio shows whether checking is linear), and the time from exec to the line `listening` of hello, run and
+         built, against node printing from a one-line file.
 Needs cargo, and wrk for http. Run it on an idle machine; it prints the spread so that noise shows.
 """
-import argparse, math, os, re, shutil, socket, statistics, subprocess, sys, time, urllib.request
+import argparse, math, os, re, shutil, socket, statistics, subprocess, sys, tempfile, time, urllib.request
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 PEERS = os.path.join(ROOT, "bench", "peers")
@@ -107,20 +110,142 @@ def http(runs, secs):
               f" ({min(per_cpu):.0f}..{max(per_cpu):.0f})   {statistics.median(r[1] for r in got):9.0f}/s")
 
 
+MODULE = """-- Stock of warehouse {n}.
+class Item{n} {{
+  name: Text
+  price: Int = {n}
+  tags: multi Text = []
+  parent: ?Item{n}
+}}
+type Event{n} = Idle{n} | Sold{n}(what: Text, count: Int) | Lost{n}(reason: Text)
+class Shelf{n} {{
+  items: map<Text, Item{n}> = {{}}
+  total: Int = 0
+  fn add(name: Text, price: Int) {{
+    self.items[name] = Item{n} {{ name: name, price: price, tags: split(name, "-") }}
+    self.total += price
+  }}
+  fn price_of(name: Text) -> ?Int {{
+    let item = self.items[name]
+    if item == nil {{ return nil }}
+    return item.price
+  }}
+}}
+pub fn weigh{n}(take e: Event{n}) -> Int {{
+  return switch e {{
+    case Idle{n}: 0
+    case Sold{n}(what, count): len(what) * count
+    case Lost{n}(reason): -len(reason)
+  }}
+}}
+pub fn run{n}(rounds: Int) -> Int {{
+  let shelf = Shelf{n} {{}}
+  let sum = 0
+  for i, part in map_of{n}(rounds) {{
+    shelf.add("item-${{i}}", part)
+    let price = shelf.price_of("item-${{i}}")
+    if price != nil and price % 2 == 0 {{
+      sum += price
+    }} else if part > {n} {{
+      sum -= 1
+    }}
+  }}
+  let bad = try parse_float("x") / float(rounds) catch (e) 0.0
+  while sum > 1_000 and bad <= 1.0 {{
+    sum = sum / 2 + weigh{n}(Sold{n}("a ${{sum}}", rounds))
+  }}
+  return sum
+}}
+fn map_of{n}(rounds: Int) -> map<Int, Int> {{
+  let m: map<Int, Int> = {{}}
+  let i = 0
+  while i < rounds {{
+    m[i] = i * {n}
+    i += 1
+  }}
+  return m
+}}
+"""
+
+
+def generate(root, lines):
+    """A project of about `lines` lines, ten files a module."""
+    part = MODULE.count("\n")
+    for n in range(lines // part):
+        folder = os.path.join(root, f"m{n // 10}")
+        os.makedirs(folder, exist_ok=True)
+        with open(os.path.join(folder, f"part{n}.wo"), "w") as file:
+            file.write(MODULE.format(n=n))
+
+
+def timed(command, until=None):
+    """Seconds from exec to the end, or to a line that holds `until`; and the peak of resident memory in MB."""
+    start = time.perf_counter()
+    child = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    if until:
+        line = child.stdout.readline()
+        took = time.perf_counter() - start
+        if until.encode() not in line:
+            sys.exit(f"{' '.join(command)}: {line!r}")
+        child.terminate()
+        child.stdout.read()
+        child.wait()
+        return took, 0
+    output = child.stdout.read()
+    _, status, usage = os.wait4(child.pid, 0)
+    took = time.perf_counter() - start
+    if status:
+        sys.exit(f"{' '.join(command)}: {output.decode()}")
+    return took, usage.ru_maxrss / 1024
+
+
+def compiler(runs):
+    with tempfile.TemporaryDirectory() as scratch:
+        hello = os.path.join(scratch, "hello")
+        subprocess.run([WOC, "build", "docs/examples/hello", "-o", hello], cwd=ROOT, check=True)
+        page = os.path.join(scratch, "line.js")
+        with open(page, "w") as file:
+            file.write('console.log("listening")\n')
+        rows = {"check hello + porch": ([WOC, "check", "docs/examples/hello"], None)}
+        for lines in (10_000, 100_000):
+            folder = os.path.join(scratch, str(lines))
+            generate(folder, lines)
+            rows[f"check {lines} lines"] = ([WOC, "check", folder], None)
+        rows["run hello"] = ([WOC, "run", "docs/examples/hello", "--", "0"], "listening")
+        rows["built hello"] = ([hello, "0"], "listening")
+        if shutil.which("node"):
+            rows["node, one line"] = (["node", page], "listening")
+        got = {name: [] for name in rows}
+        for _ in range(runs):
+            for name, (command, until) in rows.items():
+                got[name].append(timed(command, until))
+        print(f"compiler: {runs} runs each, interleaved; built hello has {os.path.getsize(hello) / 1e6:.1f} MB")
+        for name, row in got.items():
+            ms = [1000 * took for took, _ in row]
+            memory = max(peak for _, peak in row)
+            peak = f"   peak {memory:.0f} MB" if memory else ""
+            print(f"  {name:20s} {statistics.median(ms):7.1f} ms ({min(ms):.1f}..{max(ms):.1f}){peak}")
+        medians = [statistics.median(took for took, _ in got[f"check {n} lines"]) for n in (10_000, 100_000)]
+        print(f"  100,000 lines take {medians[1] / medians[0]:.1f} times as long as 10,000;"
+              f" {100_000 / medians[1]:.0f} lines/s")
+
+
 def main():
     args = argparse.ArgumentParser()
-    args.add_argument("what", nargs="*", metavar="compute|http")
+    args.add_argument("what", nargs="*", metavar="compute|http|compiler")
     args.add_argument("--runs", type=int, default=6)
     args.add_argument("--secs", type=int, default=4)
     a = args.parse_args()
-    what = a.what or ["compute", "http"]
-    if unknown := set(what) - {"compute", "http"}:
+    what = a.what or ["compute", "http", "compiler"]
+    if unknown := set(what) - {"compute", "http", "compiler"}:
         args.error(f"unknown measurement: {', '.join(sorted(unknown))}")
     build()
     if "compute" in what:
         compute(max(5, a.runs))
     if "http" in what:
         http(a.runs, a.secs)
+    if "compiler" in what:
+        compiler(max(5, a.runs))
 
 
 main()
