@@ -9,6 +9,7 @@ mod formats;
 mod git;
 mod json;
 mod large;
+mod leaving;
 mod manifests;
 mod mistakes;
 mod ownership;
