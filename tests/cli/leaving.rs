@@ -94,7 +94,7 @@ fn every_place() {
     let mut number = 0;
     for place in PLACES {
         for (leave, value) in LEAVES {
-            let statement = place.replace('@', &leave);
+            let statement = place.replace('@', leave);
             // Inside its own `try` a trap goes no further.
             let caught = place.starts_with("let n = try @") && leave.contains("fail()");
             let _ = write!(
