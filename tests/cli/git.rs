@@ -320,3 +320,57 @@ fn a_clone_that_is_killed_is_made_again() {
     assert_prints(&tree, "one\n");
     assert!(left_over(&tree).is_empty() && lock(&tree).contains(&sha));
 }
+
+/// Whoever is first puts the checkout in its place; the others find it there or make the same.
+#[test]
+fn several_at_a_time_agree() {
+    let (tree, sha) = chain();
+    std::thread::scope(|scope| {
+        let runs: Vec<_> = (0..4).map(|_| scope.spawn(|| run(&tree))).collect();
+        for out in runs {
+            let out = out.join().expect("woc ran");
+            assert_status(&out, 0);
+            assert_eq!(out.stdout_text(), "one\n");
+        }
+    });
+    assert!(left_over(&tree).is_empty() && lock(&tree).ends_with(&format!("\nkit {sha}\n")));
+}
+
+#[test]
+fn a_history_that_was_rewritten_needs_an_update() {
+    let (tree, first) = chain();
+    assert_prints(&tree, "one\n");
+    let lib = tree.path("lib");
+    tree.write("lib/lib.wo", LIB.replace("one", "two").as_bytes());
+    let _ = git(&lib, &["add", "-A"]);
+    let _ = git(&lib, &["commit", "-q", "--amend", "-m", "y"]);
+    let _ = git(&lib, &["tag", "-f", "v0.1.0"]);
+    let _ = git(&lib, &["reflog", "expire", "--expire=now", "--all"]);
+    let _ = git(&lib, &["gc", "-q", "--prune=now"]);
+    assert_prints(&tree, "one\n");
+    remove(&tree, "p/.wo-deps");
+    assert_refused(&run(&tree), &[&first, "wo.lock pins"]);
+    depend(&tree, &url(&tree), &first);
+    assert_refused(&run(&tree), &[&format!("git fetch {first}")]);
+    depend(&tree, &url(&tree), "v0.1.0");
+    assert_status(&tree.woc(&["--update-deps", "p"]), 0);
+    assert_prints(&tree, "two\n");
+}
+
+#[test]
+fn submodules_are_not_fetched() {
+    let (tree, _) = chain();
+    tree.write("more/more.wo", b"pub fn more() { }\n");
+    let _ = git(&tree.path("more"), &["init", "-q"]);
+    let _ = commit(&tree.path("more"));
+    let lib = tree.path("lib");
+    let _ = git(&lib, &["-c", "protocol.file.allow=always", "submodule", "add", "-q", "../more", "more"]);
+    let _ = commit(&lib);
+    let _ = git(&lib, &["tag", "-f", "v0.1.0"]);
+    assert_prints(&tree, "one\n");
+    assert!(!tree.path("p/.wo-deps/kit/more/more.wo").exists());
+    tree.write("p/a.wo", b"use kit/more\nfn main() { more.more() }\n");
+    let out = run(&tree);
+    assert_status(&out, 1);
+    assert!(out.stderr_text().starts_with("p/a.wo:1:1: error WO-E216: "), "{}", out.stderr_text());
+}

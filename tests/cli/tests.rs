@@ -67,6 +67,33 @@ test \"two\" { assert(env.get(\"WO_DATA\") == nil) }\n";
 }
 
 #[test]
+fn a_test_without_end_is_ended_at_the_limit() {
+    let source = b"use time
+test \"turns\" { while true { } }
+
+test \"parks\" { print(\"seen\"); time.sleep(600000) }
+test \"ends\" { assert(true) }
+";
+    let tree = Tree::new(&[("t.wo", source)]);
+    let started = std::time::Instant::now();
+    let out = tree.woc_env(&["test", "t.wo"], &[("WO_TEST_MS", "2000")]);
+    assert_status(&out, 1);
+    let late = "no end within 2000 ms (WO_TEST_MS)";
+    let wanted = format!(
+        "FAIL turns -- t.wo:2: {late}\nFAIL parks -- t.wo:4: {late}\n     seen\nok   ends\n1 passed, 2 failed\n"
+    );
+    assert_eq!(out.stdout_text(), wanted);
+    assert!(started.elapsed() < std::time::Duration::from_secs(30), "{:?}", started.elapsed());
+    for odd in ["0", "x", "-1", "4294967296"] {
+        let out = tree.woc_env(&["test", "t.wo", "--filter", "ends"], &[("WO_TEST_MS", odd)]);
+        assert_status(&out, 0);
+        let stderr = out.stderr_text();
+        let notice = format!("woc: WO_TEST_MS={odd} is not a number from 1 to 4294967295; ignored\n");
+        assert_eq!(stderr, notice);
+    }
+}
+
+#[test]
 fn flags_reach_the_tests() {
     let tree =
         Tree::new(&[("t.wo", b"#if LOUD\ntest \"loud\" { assert(true) }\n#end\ntest \"other\" { assert(true) }\n")]);

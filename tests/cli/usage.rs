@@ -50,6 +50,22 @@ fn usage_errors() {
     }
 }
 
+/// A reader that has enough is no fault, a full disk is one.
+#[test]
+fn output_that_is_lost() {
+    let tree = Tree::new(&[("a.wo", HELLO)]);
+    for (to, status, line) in
+        [(">/dev/full", 2, "woc: standard output: No space left on device\n"), ("| head -c 1", 0, ""), (">&-", 0, "")]
+    {
+        let script = format!("set -o pipefail; \"$0\" dump asm a.wo {to}");
+        let mut command = std::process::Command::new("bash");
+        let _ = command.current_dir(tree.path("")).arg("-c").arg(script).arg(corpus::woc().expect("woc"));
+        let out = corpus::finish(&mut command, std::time::Duration::from_secs(60)).expect("bash runs");
+        assert_status(&out, status);
+        assert_eq!(out.stderr_text(), line);
+    }
+}
+
 #[test]
 fn later_forms_say_so() {
     assert_one_line(&woc(&["db", "stat", "x"]), "not available yet");

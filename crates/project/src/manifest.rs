@@ -209,7 +209,8 @@ impl Reader<'_> {
                 shape,
             );
         }
-        let Some(table) = value.get_ref().as_table() else {
+        let inline = self.text.get(value.span()).is_some_and(|source| source.starts_with('{'));
+        let Some(table) = value.get_ref().as_table().filter(|_| inline) else {
             return self.dep_error(value.span(), &format!("dependency `{name}` is not an inline table"), shape);
         };
         let (mut path, mut git, mut rev) = (None, None, None);
@@ -371,6 +372,8 @@ mod tests {
             ("name = \"a\"\n[runtime]\nwo = \">= 9.0\"\n", "WO-E101", 26),
             ("name = \"a\"\n[extra]\n", "WO-E101", 12),
             ("name = \"a\"\n[deps]\nd = \"x\"\n", "WO-E106", 22),
+            ("name = \"a\"\n[deps]\nd.path = \"x\"\n", "WO-E106", 18),
+            ("name = \"a\"\n[deps]\n[deps.d]\npath = \"x\"\n", "WO-E106", 18),
             ("name = \"a\"\n[deps]\nd = { git = \"x\" }\n", "WO-E106", 22),
             ("name = \"a\"\n[deps]\nd = { path = \"\" }\n", "WO-E106", 31),
             ("name = \"a\"\n[deps]\nd = { path = \"x\", rev = \"y\" }\n", "WO-E106", 22),

@@ -216,6 +216,8 @@ fn test(invocation: &Invocation, path: &Path, filter: Option<&str>) -> i32 {
 
 /// One test as the program of this process. What the checker has to say, `test` said.
 fn run_test(invocation: &Invocation, path: &Path, number: usize) -> i32 {
+    // `test` enforces the time limit: without it nobody would.
+    sched::sys::end_with_parent();
     let mut session = match Session::open(invocation, path) {
         Ok(session) => session,
         Err(status) => return status,

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};
+use std::os::unix::fs::{MetadataExt as _, fchown};
 use std::path::{Path, PathBuf};
 
 use diagnostics::Diagnostic;
@@ -107,8 +108,8 @@ fn one(invocation: &Invocation, path: &Path, bytes: Vec<u8>, check: bool, outcom
     }
 }
 
-/// Replaces the content of `path` in one step: whoever opens it sees the old or the new text. The mode stays; of a
-/// symbolic link the target is replaced.
+/// Replaces the content of `path` in one step: whoever opens it sees the old or the new text. The mode stays, and the
+/// owner where the system allows it; of a symbolic link the target is replaced.
 fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
     let target = path.canonicalize()?;
     if !fs::metadata(&target)?.is_file() {
@@ -133,6 +134,11 @@ fn write_like(target: &Path, temporary: &Path, content: &[u8]) -> io::Result<()>
     let _ = OpenOptions::new().write(true).open(target)?;
     let mut file = OpenOptions::new().write(true).create_new(true).open(temporary)?;
     file.write_all(content)?;
-    file.set_permissions(fs::metadata(target)?.permissions())?;
+    let (old, new) = (fs::metadata(target)?, file.metadata()?);
+    if (old.uid(), old.gid()) != (new.uid(), new.gid()) {
+        // Only the superuser may give a file away; anybody else becomes its owner, as with other tools.
+        let _ = fchown(&file, Some(old.uid()), Some(old.gid()));
+    }
+    file.set_permissions(old.permissions())?;
     file.sync_all()
 }

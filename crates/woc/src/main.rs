@@ -23,7 +23,10 @@ fn main() {
     let args: Vec<std::ffi::OsString> = std::env::args_os().collect();
     let status = crash::guarded(move || match executable::attached() {
         Ok(None) => match options::parse(args) {
-            Ok(invocation) => command::execute(&invocation),
+            Ok(invocation) => match command::execute(&invocation) {
+                0 if output::lost() => options::USAGE,
+                status => status,
+            },
             Err(status) => status,
         },
         Ok(Some(bundle)) => command::run_built(&bundle, args),

@@ -1,11 +1,24 @@
-//! Standard output and error. A reader that went away is no reason to fail: errors of writing are ignored.
+//! Standard output and error. A reader that went away is no reason to fail; output that is lost otherwise is, with
+//! one line for the first loss.
 
-use std::io::{IsTerminal as _, Write as _};
+use std::io::{ErrorKind, IsTerminal as _, Write as _};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+static LOST: AtomicBool = AtomicBool::new(false);
 
 pub fn stdout(text: &str) {
     let mut out = std::io::stdout().lock();
-    let _ = out.write_all(text.as_bytes());
-    let _ = out.flush();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(e) if e.kind() != ErrorKind::BrokenPipe && !LOST.swap(true, Ordering::Relaxed) => {
+            stderr(&format!("woc: standard output: {}\n", project::system_text(&e)));
+        }
+        Ok(()) | Err(_) => {}
+    }
+}
+
+/// Whether some of what `stdout` was given could not be written.
+pub fn lost() -> bool {
+    LOST.load(Ordering::Relaxed)
 }
 
 pub fn stderr(text: &str) {

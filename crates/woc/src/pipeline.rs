@@ -52,14 +52,21 @@ pub struct TestBlock<'a> {
     pub name: &'a str,
     /// Module path of its file; empty for the root.
     pub module: String,
+    /// `FILE:LINE`.
+    pub place: String,
 }
 
 /// The test blocks in the order of `Entry::Test`.
 pub fn tests<'a>(hir: &'a Hir, project: &Project) -> Vec<TestBlock<'a>> {
     let block = |(name, func): &'a (String, analysis::hir::FuncId)| {
-        let file = usize::try_from(func.0).ok().and_then(|i| hir.funcs.get(i)).map(|f| f.span.file);
-        let file = file.and_then(|f| usize::try_from(f.0).ok()).and_then(|i| project.files.get(i));
-        TestBlock { name, module: file.map(|f| f.module.join("/")).unwrap_or_default() }
+        let span = usize::try_from(func.0).ok().and_then(|i| hir.funcs.get(i)).map(|f| f.span);
+        let file = span.and_then(|s| usize::try_from(s.file.0).ok()).and_then(|i| project.files.get(i));
+        let line = span.zip(file).map_or(0, |(s, f)| LineIndex::new(&f.bytes).line_col(s.start).0);
+        TestBlock {
+            name,
+            module: file.map(|f| f.module.join("/")).unwrap_or_default(),
+            place: format!("{}:{line}", file.map_or("", |f| &f.display)),
+        }
     };
     hir.tests.iter().map(block).collect()
 }

@@ -1,13 +1,14 @@
 //! `woc test`: a fresh process of `woc` for each test, several at a time; results are printed in the order of the
-//! source.
+//! source. A test that does not end within `WO_TEST_MS` is killed and has failed.
 
 use std::collections::BTreeMap;
 use std::io::Read;
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::path::Path;
-use std::process::{Command, ExitStatus, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
+use std::time::{Duration, Instant};
 
 use crate::options::Invocation;
 use crate::output;
@@ -16,10 +17,14 @@ use crate::pipeline::TestBlock;
 /// Bytes kept of what a test writes to one stream.
 const KEPT: u64 = 64 << 10;
 
+/// Time for one test in milliseconds, its compilation included, where `WO_TEST_MS` does not say otherwise.
+const LIMIT_MS: u32 = 60_000;
+
 /// Runs the tests whose names contain `filter` and prints a line for each, then the counts. True if none failed.
 pub fn run_all(invocation: &Invocation, path: &Path, tests: &[TestBlock<'_>], filter: Option<&str>) -> bool {
     let wanted = |test: &TestBlock<'_>| filter.is_none_or(|text| test.name.contains(text));
     let chosen: Vec<usize> = (0..tests.len()).filter(|i| tests.get(*i).is_some_and(wanted)).collect();
+    let limit = limit();
     let next = AtomicUsize::new(0);
     let workers = std::thread::available_parallelism().map_or(1, usize::from).min(chosen.len());
     let (sender, results) = mpsc::channel();
@@ -29,7 +34,8 @@ pub fn run_all(invocation: &Invocation, path: &Path, tests: &[TestBlock<'_>], fi
             let (sender, next, chosen) = (sender.clone(), &next, &chosen);
             let _ = scope.spawn(move || {
                 while let Some(number) = chosen.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    if sender.send((*number, run_one(invocation, path, *number))).is_err() {
+                    let Some(test) = tests.get(*number) else { return };
+                    if sender.send((*number, run_one(invocation, path, *number, test, limit))).is_err() {
                         return;
                     }
                 }
@@ -52,6 +58,17 @@ pub fn run_all(invocation: &Invocation, path: &Path, tests: &[TestBlock<'_>], fi
     });
     output::stdout(&format!("{} passed, {failed} failed\n", chosen.len() - failed));
     failed == 0
+}
+
+/// The time that one test may take.
+fn limit() -> Duration {
+    let given = std::env::var_os("WO_TEST_MS");
+    let read = given.as_ref().and_then(|text| text.to_str()?.trim().parse::<u32>().ok()).filter(|ms| *ms > 0);
+    if let (Some(text), None) = (&given, read) {
+        let text = text.to_string_lossy().replace(char::is_control, "\u{fffd}");
+        output::stderr(&format!("woc: WO_TEST_MS={text} is not a number from 1 to {}; ignored\n", u32::MAX));
+    }
+    Duration::from_millis(read.unwrap_or(LIMIT_MS).into())
 }
 
 /// Why a test failed: in one line, and everything it wrote.
@@ -78,7 +95,13 @@ fn line(test: &TestBlock<'_>, outcome: &Result<(), Failure>) -> String {
     }
 }
 
-fn run_one(invocation: &Invocation, path: &Path, number: usize) -> Result<(), Failure> {
+fn run_one(
+    invocation: &Invocation,
+    path: &Path,
+    number: usize,
+    test: &TestBlock<'_>,
+    limit: Duration,
+) -> Result<(), Failure> {
     let cannot = |e: std::io::Error| Failure { summary: format!("cannot run it: {e}"), written: String::new() };
     let mut command = Command::new("/proc/self/exe");
     let _ = command.arg0("woc").arg("test").args(invocation.flags.iter().flat_map(|f| ["-D", f.as_str()]));
@@ -88,22 +111,53 @@ fn run_one(invocation: &Invocation, path: &Path, number: usize) -> Result<(), Fa
     let _ = command.arg("--only").arg(number.to_string()).arg("--").arg(path);
     let _ = command.env("WO_EPHEMERAL", "1").env_remove("WO_DATA");
     let _ = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let started = Instant::now();
     let mut child = command.spawn().map_err(cannot)?;
     let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
-    let (stdout, stderr) = std::thread::scope(|scope| {
-        let stdout = scope.spawn(|| drain(stdout));
-        let stderr = drain(stderr);
-        (stdout.join().unwrap_or_default(), stderr)
+    let (ended, end_of_output) = mpsc::channel();
+    let (status, stdout, stderr) = std::thread::scope(|scope| {
+        let stderr_ended = ended.clone();
+        let stdout = scope.spawn(move || drain(stdout, ended));
+        let stderr = scope.spawn(move || drain(stderr, stderr_ended));
+        let status = wait(&mut child, &end_of_output, started, limit);
+        (status, stdout.join().unwrap_or_default(), stderr.join().unwrap_or_default())
     });
-    let status = child.wait().map_err(cannot)?;
-    if status.success() {
-        return Ok(());
+    match status.map_err(cannot)? {
+        Some(status) if status.success() => Ok(()),
+        Some(status) => Err(Failure { summary: summary(&stderr, status), written: stdout + &stderr }),
+        None => {
+            let summary = format!("{}: no end within {} ms (WO_TEST_MS)", test.place, limit.as_millis());
+            Err(Failure { summary, written: stdout + &stderr })
+        }
     }
-    Err(Failure { summary: summary(&stderr, status), written: stdout + &stderr })
 }
 
-/// The first bytes of a stream, which is read to its end so that the writer never waits.
-fn drain(pipe: Option<impl Read>) -> String {
+/// How the test ended; none if it did not within `limit` and was killed. `end_of_output` is disconnected when both
+/// streams are closed, which they are when the process ends, but which a program may do before that.
+fn wait(
+    child: &mut Child,
+    end_of_output: &mpsc::Receiver<()>,
+    started: Instant,
+    limit: Duration,
+) -> std::io::Result<Option<ExitStatus>> {
+    let _ = end_of_output.recv_timeout(limit.saturating_sub(started.elapsed()));
+    let mut pause = Duration::from_millis(1);
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(Some(status));
+        }
+        if started.elapsed() >= limit {
+            child.kill()?;
+            let _ = child.wait()?;
+            return Ok(None);
+        }
+        std::thread::sleep(pause);
+        pause = (pause * 2).min(Duration::from_millis(20));
+    }
+}
+
+/// The first bytes of a stream, which is read to its end so that the writer never waits. `ended` goes with it.
+fn drain(pipe: Option<impl Read>, ended: mpsc::Sender<()>) -> String {
     let mut kept = Vec::new();
     if let Some(mut pipe) = pipe {
         let _ = (&mut pipe).take(KEPT).read_to_end(&mut kept);
@@ -111,6 +165,7 @@ fn drain(pipe: Option<impl Read>) -> String {
             kept.extend_from_slice("\n[…]\n".as_bytes());
         }
     }
+    drop(ended);
     if kept.last().is_some_and(|b| *b != b'\n') {
         kept.push(b'\n');
     }

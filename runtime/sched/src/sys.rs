@@ -119,6 +119,12 @@ pub fn stderr_line(line: &str) {
     let _ = write_all(2, s.as_bytes());
 }
 
+/// Has the system kill this process when the thread that started it ends, unless that has happened already.
+pub fn end_with_parent() {
+    // SAFETY: a plain system call on integers.
+    let _ = unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
+}
+
 /// Raises the soft limit on open files to the hard limit and ignores `SIGPIPE`.
 pub fn prepare_process() {
     // SAFETY: plain system calls with valid arguments.

@@ -61,6 +61,8 @@ fn seconds(ctx: &mut Ctx, ms: i64, offset: impl FnOnce(&Ctx, i64) -> i64) -> Opt
 fn local_offset(ctx: &Ctx, secs: i64) -> i64 {
     // Reading zone files wants more stack than a fiber keeps in reserve.
     sched::wait::on_shard_stack(ctx, move || {
+        // What lies in the first and last days of `RANGE` is no `Timestamp`; offsets do not change there.
+        let secs = secs.clamp(jiff::Timestamp::MIN.as_second(), jiff::Timestamp::MAX.as_second());
         let Ok(t) = jiff::Timestamp::from_second(secs) else { return 0 };
         i64::from(jiff::tz::TimeZone::system().to_offset(t).seconds())
     })
