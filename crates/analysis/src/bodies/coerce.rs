@@ -211,6 +211,7 @@ impl<'a> Cx<'_, 'a> {
             OnNil::Zero | OnNil::Proved => "reads as the zero value",
             OnNil::TrapText => "traps 6 `null text`",
             OnNil::TrapReceiver => "traps 6 `null receiver`",
+            OnNil::Message => "traps 6 as a nil message",
         };
         self.report(
             Diagnostic::warning(204, e.span, format!("`{name}` is `?{strict}`: a nil here {then}"))
@@ -225,6 +226,8 @@ impl<'a> Cx<'_, 'a> {
             OnNil::Zero
         } else if (Self::is_text(inner) || inner == Types::BYTES) && !site.is_free_builtin() {
             OnNil::TrapText
+        } else if matches!(site, Site::Message(_)) {
+            OnNil::Message
         } else {
             OnNil::TrapReceiver
         }
