@@ -282,6 +282,10 @@ fn end_of_broken(tokens: &[Token], mut open: Open) -> usize {
         }
         open.pass(token.kind);
         open.parens = open.parens.max(0);
+        if open.braces < 0 && open.parens == 0 {
+            // All that was opened is closed: the statement reaches the block's end.
+            return i;
+        }
         if token.kind == K::Eof || open.braces < 0 || fallback.is_some_and(|f| i > f + LOOK_AHEAD) {
             return fallback.unwrap_or(i);
         }

@@ -358,6 +358,12 @@ impl<'a> Cx<'_, 'a> {
             if let Some(union) = over_union
                 && self.names_variant(union, value)
             {
+                if let ast::ExprKind::Call { args, .. } = &value.kind {
+                    self.bind_unknown(args);
+                }
+                if std::mem::replace(&mut covered.failed, true) {
+                    continue;
+                }
                 let (text, ty) = (super::describe(value), self.show(subject.ty));
                 self.report(
                     Diagnostic::error(201, value.span, format!("case `{text}` over a subject of type `{ty}`"))
@@ -634,6 +640,6 @@ struct Covered {
     variants: FxHashSet<u32>,
     yes: bool,
     no: bool,
-    /// A case names no variant: which one it stands for is not known.
+    /// A case names no variant, or one of a subject that may be nil: what is missing is not known.
     failed: bool,
 }

@@ -148,6 +148,10 @@ impl Walk<'_> {
             _ => format!("collect the changes and make them after the loop, or write through `{name}`"),
         };
         let report = report.note("the variable of a `for` borrows its element until the loop ends").help(help);
+        if access == Access::Move {
+            // That the loop's next turn finds it moved is the same mistake.
+            let _ = self.reported.insert((301, source.span, source.place.root));
+        }
         self.report(cursor, report);
     }
 
