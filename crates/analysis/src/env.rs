@@ -56,6 +56,8 @@ pub struct Env<'a> {
     /// Interfaces whose values are converted to others: every class of the first serves the second too.
     pub(crate) covered: FxHashMap<IfaceId, Vec<IfaceId>>,
     pub(crate) covered_set: FxHashSet<(IfaceId, IfaceId)>,
+    /// Names that unreadable parts of the program may have declared.
+    pub(crate) lost: FxHashSet<Name>,
     /// Names that spelling suggestions may still be compared with: reports of a broken program stay linear in its size.
     pub(crate) suggestions: std::cell::Cell<u32>,
     /// What `Env::file` answers for an id that is not in the input.
@@ -154,6 +156,8 @@ pub struct FileScope {
     pub(crate) used_modules: FxHashMap<ModuleId, Vec<usize>>,
     /// `uses` by alias.
     pub(crate) aliases: FxHashMap<Name, Vec<usize>>,
+    /// Parts of it could not be read.
+    pub(crate) is_broken: bool,
 }
 
 /// A `use` of the file; `used` is set by bodies when something was reached through it (`WO-W202` otherwise).
@@ -242,6 +246,15 @@ pub enum ConstLookup {
     Found(ast::Literal),
     Ambiguous(Vec<String>),
     None,
+}
+
+/// What `alias.NAME` means.
+#[derive(Clone, Debug, PartialEq)]
+pub enum QualifiedConst {
+    Found(ast::Literal),
+    Ambiguous(Vec<String>),
+    NotExported { module: String, span: Span },
+    Unknown,
 }
 
 /// Signatures of `stdlib/`.

@@ -325,8 +325,8 @@ pub enum OnNil {
     TrapText,
     /// Trap 6 `null receiver`.
     TrapReceiver,
-    /// Trap 6 with this text: the message of `send` and its kin.
-    TrapMessage(&'static str),
+    /// A message: the builtin that takes it traps with a text of its own (11.6).
+    Message,
     /// The checker has proved it is not nil (narrowed): no check. Scalars: the value word is taken.
     Proved,
 }

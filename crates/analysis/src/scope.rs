@@ -3,11 +3,11 @@
 
 use crate::env::{
     ConstEntry, ConstLookup, Elsewhere, Env, FileScope, FuncLookup, ModuleId, NAMESPACES, NamedType, PRELUDE,
-    QualifiedLookup, TypeEntry, TypeLookup, UseEntry, UseTarget,
+    QualifiedConst, QualifiedLookup, TypeEntry, TypeLookup, UseEntry, UseTarget,
 };
 use crate::hir::{ClassId, FuncId, UnionId};
 use diagnostics::span::FileId;
-use syntax::ast::{self, Name};
+use syntax::ast::Name;
 
 impl Env<'_> {
     /// The scope of a file; an empty one for an id that is not in the input.
@@ -157,6 +157,12 @@ impl Env<'_> {
         })
     }
 
+    /// Whether the name may be declared by what could not be read (reported already): its uses are not reported again.
+    #[must_use]
+    pub fn is_lost(&self, name: &str) -> bool {
+        self.lost.contains(name)
+    }
+
     /// Whether the file has a `use` with this alias that could not be resolved (reported already): names behind it are
     /// not reported again.
     #[must_use]
@@ -238,21 +244,30 @@ impl Env<'_> {
         }
     }
 
-    /// `alias.NAME`: a `pub` constant of a used module. `None` where there is none or several.
+    /// `alias.NAME`: a `pub` constant of a used module.
     #[must_use]
-    pub fn const_qualified(&self, file: FileId, alias: &str, name: &str) -> Option<ast::Literal> {
+    pub fn const_qualified(&self, file: FileId, alias: &str, name: &str) -> QualifiedConst {
         let own = self.file(file).module;
-        let mut found = None;
+        let mut found: Vec<(ModuleId, &ConstEntry)> = Vec::new();
+        let mut hidden = None;
         for module in self.aliased(file, alias) {
             let list = self.modules.get(module.0 as usize).and_then(|m| m.consts.get(name));
-            for entry in list.into_iter().flatten().filter(|e| e.is_pub || module == own) {
-                if found.is_some() {
-                    return None;
+            for entry in list.into_iter().flatten() {
+                if entry.is_pub || module == own {
+                    found.push((module, entry));
+                } else {
+                    hidden = hidden.or(Some((module, entry.span)));
                 }
-                found = Some(entry.value.clone());
             }
         }
-        found
+        match (self.one_const(file, &found), hidden) {
+            (ConstLookup::Found(value), _) => QualifiedConst::Found(value),
+            (ConstLookup::Ambiguous(places), _) => QualifiedConst::Ambiguous(places),
+            (ConstLookup::None, Some((module, span))) => {
+                QualifiedConst::NotExported { module: self.module_path(module).to_owned(), span }
+            }
+            (ConstLookup::None, None) => QualifiedConst::Unknown,
+        }
     }
 
     /// What a type name means in this file; builtin type names (`Int`, `Text`, …) are not looked up here.

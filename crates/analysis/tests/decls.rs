@@ -2,7 +2,7 @@
 //! means a file of the dependency `porch`.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
 
-use analysis::env::{ConstLookup, Elsewhere, Env, FuncLookup, NamedType, QualifiedLookup};
+use analysis::env::{ConstLookup, Elsewhere, Env, FuncLookup, NamedType, QualifiedConst, QualifiedLookup};
 use analysis::hir::{ClassId, Default_, IfaceId};
 use analysis::types::{Ty, TyKind, Types};
 use analysis::{Input, InputFile};
@@ -287,8 +287,11 @@ fn constants_in_order() {
         assert_eq!(env.const_in_scope(main, None, "U"), int(6));
         assert_eq!(env.const_in_scope(main, None, "FAR"), int(10));
         assert_eq!(env.const_in_scope(main, None, "NOPE"), ConstLookup::None);
-        assert!(env.const_qualified(main, "a", "U").is_some());
-        assert!(env.const_qualified(main, "a", "M").is_none());
+        let six = QualifiedConst::Found(syntax::ast::Literal::Int(6));
+        assert_eq!(env.const_qualified(main, "a", "U"), six);
+        let hidden = env.const_qualified(main, "a", "M");
+        assert!(matches!(hidden, QualifiedConst::NotExported { module, .. } if module == "a"));
+        assert_eq!(env.const_qualified(main, "a", "NOPE"), QualifiedConst::Unknown);
         assert!(env.class_const(c, "N", true).is_none());
         assert!(env.class_const(c, "S", true).is_some());
     });

@@ -17,6 +17,10 @@ pub struct Ident {
 #[derive(Clone, Debug, Default)]
 pub struct File {
     pub decls: Vec<Decl>,
+    /// Names that parts which could not be read may have declared: their uses are no mistakes of their own.
+    pub lost: Vec<Name>,
+    /// Something was reported and left out.
+    pub is_broken: bool,
 }
 
 #[derive(Clone, Debug)]

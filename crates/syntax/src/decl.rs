@@ -11,8 +11,8 @@ use crate::ast::{
 use crate::class::{annotation, class, field};
 use crate::expr::expr;
 use crate::state::{
-    Extra, Input, Res, Tokens, ahead, bump, eat, end_of_statement, expect, fail, ident_of, peek, rest, skip_newlines,
-    span_of, special, text,
+    Extra, Input, Res, Tokens, ahead, bump, eat, end_of_statement, expect, fail, ident_of, lose, peek, rest,
+    skip_newlines, span_of, special, text,
 };
 use crate::stmt::block;
 use crate::token::{K, Token};
@@ -335,7 +335,9 @@ pub(crate) fn file<'s>() -> impl Parser<'s, Tokens<'s>, File, Extra<'s>> {
             let first = peek(inp);
             if first.kind == K::Eof {
                 inp.skip();
-                return Ok(File { decls });
+                let state = inp.state();
+                let lost = std::mem::take(&mut state.lost);
+                return Ok(File { decls, lost, is_broken: state.failures > 0 });
             }
             let start = inp.save();
             let state = inp.state();
@@ -444,6 +446,8 @@ fn recover(inp: &mut Input<'_, '_>, at: Token) {
     let mut depth = 0usize;
     let mut last = K::Nl;
     let mut first = true;
+    // Every name of a `use` or a union may be one that it declares.
+    let mut all = false;
     // What follows a refused word on its line belongs to it.
     let mut same_line = at.kind.is_doctrine();
     loop {
@@ -464,13 +468,25 @@ fn recover(inp: &mut Input<'_, '_>, at: Token) {
             K::RBrace | K::HoleClose | K::EscClose => depth = depth.saturating_sub(1),
             _ => {}
         }
+        all |= matches!(token.kind, K::Use | K::Using) || (token.kind == K::Type && ahead(inp, 2) == K::Assign);
+        if token.kind.is_name() && (all || declares_the_next_name(last)) {
+            lose(inp, token);
+        }
         last = token.kind;
         first = false;
         inp.skip();
     }
 }
 
+fn declares_the_next_name(word: K) -> bool {
+    matches!(word, K::Fn | K::Class | K::Interface | K::Typedef | K::Const | K::Type)
+}
+
 fn starts_declaration(inp: &mut Input<'_, '_>, token: Token, last: K) -> bool {
+    if declares_the_next_name(last) || matches!(last, K::Use | K::Using) {
+        // A reserved word where a name should stand.
+        return false;
+    }
     match token.kind {
         K::Fn | K::Class | K::Interface | K::Typedef | K::Const | K::Use | K::Using | K::Pub => true,
         K::Type => last == K::Nl,

@@ -477,32 +477,42 @@ impl Lexer<'_> {
             text => {
                 let title = format!("unknown directive `#{}`", String::from_utf8_lossy(text));
                 self.misuse(start, end, &title);
+                // A word behind it belongs to it, as behind `#if`.
+                let _ = self.directive_name();
             }
         }
     }
 
-    fn directive_if(&mut self, start: usize, end: usize) {
-        let outer_live = self.live;
+    /// The word behind a directive, which is no token of the program.
+    fn directive_name(&mut self) -> Option<(usize, usize)> {
         let next = self.logos.next();
         let span = self.logos.span();
-        let mut holds = true;
         match next {
             Some(Ok(kind)) if kind.is_name() => {
-                let name = self.text(span.start, span.end);
-                holds = self.flags.iter().any(|f| f.as_bytes() == name);
                 if self.full {
                     self.emit(kind, span.start, span.end);
                 }
+                return Some((span.start, span.end));
             }
-            other => {
-                self.misuse(start, end, "`#if` without a name");
-                match other {
-                    Some(Ok(kind)) => self.pending = Some((kind, span.start, span.end)),
-                    Some(Err(())) => self.bad_bytes(span.start, span.end),
-                    None => {}
-                }
-            }
+            Some(Ok(kind)) => self.pending = Some((kind, span.start, span.end)),
+            Some(Err(())) => self.bad_bytes(span.start, span.end),
+            None => {}
         }
+        None
+    }
+
+    fn directive_if(&mut self, start: usize, end: usize) {
+        let outer_live = self.live;
+        let holds = match self.directive_name() {
+            Some((from, to)) => {
+                let name = self.text(from, to);
+                self.flags.iter().any(|f| f.as_bytes() == name)
+            }
+            None => {
+                self.misuse(start, end, "`#if` without a name");
+                true
+            }
+        };
         self.ifs.push(Condition { start, end, outer_live, holds, has_else: false });
         self.live = self.full || (outer_live && holds);
     }

@@ -66,6 +66,8 @@ pub(crate) struct State<'s> {
     /// Offset of the last failure: a second one at the same token is its consequence.
     pub last_failure: u32,
     pub failures: usize,
+    /// See `ast::File::lost`.
+    pub lost: Vec<Name>,
     /// Brackets open at the current token.
     pub open: Open,
 }
@@ -311,6 +313,12 @@ pub(crate) fn text<'s>(inp: &mut Input<'s, '_>, token: Token) -> &'s [u8] {
 pub(crate) fn ident_of(inp: &mut Input<'_, '_>, token: Token) -> Ident {
     let name = Name::new(std::str::from_utf8(text(inp, token)).unwrap_or_default());
     Ident { name, span: span_of(inp, token) }
+}
+
+/// Notes that what declares this name is left out.
+pub(crate) fn lose(inp: &mut Input<'_, '_>, token: Token) {
+    let name = ident_of(inp, token).name;
+    inp.state().lost.push(name);
 }
 
 #[inline]

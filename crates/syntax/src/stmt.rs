@@ -6,8 +6,8 @@ use diagnostics::Diagnostic;
 use crate::ast::{BinOp, Block, If, Stmt, StmtKind};
 use crate::expr::expr;
 use crate::state::{
-    Failure, Input, Open, Res, ahead, bump, eat, end_of_statement, expect, fail, name, nested, past_newlines, peek,
-    rest, skip_newlines, span_of, special,
+    Failure, Input, Open, Res, ahead, bump, eat, end_of_statement, expect, fail, lose, name, nested, past_newlines,
+    peek, rest, skip_newlines, span_of, special,
 };
 use crate::token::{K, Token};
 use crate::types::ty;
@@ -72,6 +72,7 @@ pub(crate) fn statement_or_recover(inp: &mut Input<'_, '_>, stmts: &mut Vec<Stmt
     let state = inp.state();
     state.anchor = first.start;
     let (depth, open) = (state.depth, state.open);
+    let local = if first.kind == K::Let { rest(inp).get(1).copied() } else { None };
     match statement(inp) {
         Ok(stmt) => stmts.push(stmt),
         Err(failure) => {
@@ -81,6 +82,9 @@ pub(crate) fn statement_or_recover(inp: &mut Input<'_, '_>, stmts: &mut Vec<Stmt
             let broken = state.open.since(open);
             recover(inp, first, broken);
             inp.state().open = open;
+            if let Some(name) = local.filter(|t| t.kind.is_name()) {
+                lose(inp, name);
+            }
         }
     }
 }
@@ -278,6 +282,10 @@ fn end_of_broken(tokens: &[Token], mut open: Open) -> usize {
         }
         open.pass(token.kind);
         open.parens = open.parens.max(0);
+        if open.braces < 0 && open.parens == 0 {
+            // All that was opened is closed: the statement reaches the block's end.
+            return i;
+        }
         if token.kind == K::Eof || open.braces < 0 || fallback.is_some_and(|f| i > f + LOOK_AHEAD) {
             return fallback.unwrap_or(i);
         }

@@ -47,6 +47,9 @@ impl<'a> Cx<'_, 'a> {
     }
 
     fn unknown_function(&mut self, name: &Name, span: Span) -> Expr {
+        if self.env.is_lost(name) {
+            return self.error(span);
+        }
         let report = match self.env.func_elsewhere(self.file, name) {
             Elsewhere::NotExported { module, span: declared } => {
                 Diagnostic::error(217, span, format!("function `{name}` of module `{module}` is not exported"))
@@ -250,8 +253,15 @@ impl<'a> Cx<'_, 'a> {
         args: &'a [ast::Expr],
         span: Span,
     ) -> Expr {
-        let recv = self.need(recv, base, &Site::Base(member.name.clone()));
         let name = &member.name;
+        if self.has_extensions && matches!(self.kind(recv.ty), TyKind::Nullable(_)) {
+            // The type of an extension's first parameter may be nullable.
+            let Ok(extension) = self.extension(recv.ty, member) else { return self.error(span) };
+            if let Some((func, _)) = extension {
+                return self.call_func(func, Some(recv), name, args, span);
+            }
+        }
+        let recv = self.need(recv, base, &Site::Base(name.clone()));
         let (ty, kind) = (recv.ty, self.kind(recv.ty));
         if matches!(kind, TyKind::Error | TyKind::Never) {
             return recv;

@@ -208,10 +208,10 @@ impl<'a> Cx<'_, 'a> {
     fn warn_plain(&mut self, e: &Expr, src: &'a ast::Expr, inner: Ty, site: &Site) {
         let (name, strict) = (describe(src), self.show(inner));
         let then = match self.on_nil(inner, site) {
-            OnNil::Zero | OnNil::Proved => "reads as the zero value".to_owned(),
-            OnNil::TrapText => "traps 6 `null text`".to_owned(),
-            OnNil::TrapReceiver => "traps 6 `null receiver`".to_owned(),
-            OnNil::TrapMessage(text) => format!("traps 6 `{text}`"),
+            OnNil::Zero | OnNil::Proved => "reads as the zero value",
+            OnNil::TrapText => "traps 6 `null text`",
+            OnNil::TrapReceiver => "traps 6 `null receiver`",
+            OnNil::Message => "traps 6 as a nil message",
         };
         self.report(
             Diagnostic::warning(204, e.span, format!("`{name}` is `?{strict}`: a nil here {then}"))
@@ -226,8 +226,10 @@ impl<'a> Cx<'_, 'a> {
             OnNil::Zero
         } else if (Self::is_text(inner) || inner == Types::BYTES) && !site.is_free_builtin() {
             OnNil::TrapText
+        } else if matches!(site, Site::Message(_)) {
+            OnNil::Message
         } else {
-            site.nil_message().map_or(OnNil::TrapReceiver, OnNil::TrapMessage)
+            OnNil::TrapReceiver
         }
     }
 

@@ -66,10 +66,10 @@ impl<'a> Cx<'_, 'a> {
         let found = match self.env.type_lookup(self.file, &class.name) {
             TypeLookup::Found(entry) => Some(entry.named),
             TypeLookup::NotExported { .. } | TypeLookup::Ambiguous(_) => {
-                let report = self.env.unknown_type(self.file, class);
-                self.report(report);
+                self.diags.extend(self.env.unknown_type(self.file, class));
                 return None;
             }
+            TypeLookup::None if self.env.is_lost(&class.name) => return None,
             TypeLookup::None => None,
         };
         if let Some(NamedType::Class(id)) = found {

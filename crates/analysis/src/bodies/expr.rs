@@ -4,7 +4,7 @@ use super::coerce::unwrap;
 use super::flow::{Facts, State};
 use super::site::Site;
 use super::{Cx, Want};
-use crate::env::{ConstLookup, FuncLookup, NamedType};
+use crate::env::{ConstLookup, FuncLookup, NamedType, QualifiedConst};
 use crate::hir::{Expr, ExprKind, LocalId, OnNil};
 use crate::types::{TyKind, Types};
 use diagnostics::Diagnostic;
@@ -115,8 +115,8 @@ impl<'a> Cx<'_, 'a> {
                     .help(format!("call it: `{name}(…)`")),
             );
         }
-        if self.env.alias_is_broken(self.file, name) {
-            // The `use` is reported.
+        if self.env.alias_is_broken(self.file, name) || self.env.is_lost(name) {
+            // What should have declared it is reported.
             return self.error(span);
         }
         let mut report = Diagnostic::error(403, span, format!("unknown name `{name}`"));
@@ -165,8 +165,13 @@ impl<'a> Cx<'_, 'a> {
         if let ast::ExprKind::Name(first) = &base.kind
             && self.lookup(first).is_none()
         {
-            if let Some(literal) = self.env.const_qualified(self.file, first, &field.name) {
-                return literal_expr(literal, span);
+            match self.env.const_qualified(self.file, first, &field.name) {
+                QualifiedConst::Found(literal) => return literal_expr(literal, span),
+                QualifiedConst::Ambiguous(places) => return self.ambiguous(&field.name, span, "constant", &places),
+                QualifiedConst::NotExported { module, span: declared } => {
+                    return self.const_not_exported(&field.name, &module, span, declared);
+                }
+                QualifiedConst::Unknown => {}
             }
             if let Some(NamedType::Class(class)) = self.env.named_type(self.file, first) {
                 if let Some(literal) = self.env.class_const(class, &field.name, true) {
@@ -184,6 +189,16 @@ impl<'a> Cx<'_, 'a> {
         let value = self.settle(value);
         let value = self.need(value, base, &Site::Base(field.name.clone()));
         self.field_of(value, field, span)
+    }
+
+    fn const_not_exported(&mut self, name: &Name, module: &str, span: Span, declared: Span) -> Expr {
+        self.fail(
+            Diagnostic::error(217, span, format!("constant `{name}` of module `{module}` is not exported"))
+                .label("not visible here")
+                .related(declared, format!("`{name}` is declared here without `pub`"))
+                .note("other modules see only what is `pub`")
+                .help(format!("declare it `pub const {name}`")),
+        )
     }
 
     fn no_member(&mut self, owner: &Name, field: &ast::Ident, span: Span) -> Expr {

@@ -165,9 +165,11 @@ impl<'a> Cx<'_, 'a> {
     fn source(&mut self, source: &'a ast::Expr) -> Option<(ClassId, Option<Expr>)> {
         if let ast::ExprKind::Name(name) = &source.kind
             && self.lookup(name).is_none()
-            && let Some(NamedType::Class(class)) = self.env.named_type(self.file, name)
+            && let Some(named) = self.env.named_type(self.file, name)
         {
-            if !self.env.program.classes.get(class.0 as usize).is_some_and(|c| c.is_record) {
+            if let NamedType::Class(class) = named
+                && !self.env.program.classes.get(class.0 as usize).is_some_and(|c| c.is_record)
+            {
                 return Some((class, None));
             }
         } else {

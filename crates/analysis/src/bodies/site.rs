@@ -94,17 +94,6 @@ impl Site {
         matches!(self, Site::Builtin(_, _, true) | Site::Store(..))
     }
 
-    /// Text of the trap for a nil message (11.6, 11.9).
-    pub fn nil_message(&self) -> Option<&'static str> {
-        let Site::Message(builtin) = self else { return None };
-        Some(match builtin.as_str() {
-            "send" => "send: nil message",
-            "call" | "call_dl" => "call: nil message",
-            "monitor" => "monitor: nil notice message",
-            _ => "time.after: nil message",
-        })
-    }
-
     /// The place in words.
     pub fn text(&self) -> String {
         match self {

@@ -15,6 +15,8 @@ struct Part<'a> {
     block: hir::Block,
     value: Option<(Expr, &'a ast::Expr)>,
     completes: bool,
+    /// Something inside was not read: whether it gives a value is not known.
+    is_broken: bool,
     span: Span,
 }
 
@@ -76,7 +78,8 @@ impl<'a> Cx<'_, 'a> {
             end = self.join(end, after);
         }
         let exhaustive = self.is_exhaustive(union, &subject, &covered);
-        if default.is_none() && !exhaustive && !failed && !never {
+        let unread = switch.arms.iter().any(|a| a.body.is_broken);
+        if default.is_none() && !exhaustive && !failed && !never && !unread && !covered.failed {
             self.not_exhaustive(union, subject.ty, &covered, switch.subject.span);
         }
         self.flow = end;
@@ -130,7 +133,7 @@ impl<'a> Cx<'_, 'a> {
             }
         }
         self.close(mark);
-        Part { block, value, completes: self.flow.reachable, span }
+        Part { block, value, completes: self.flow.reachable, is_broken: body.is_broken, span }
     }
 
     /// The common type of the values of all parts that complete; `None` after a report.
@@ -138,6 +141,9 @@ impl<'a> Cx<'_, 'a> {
         let mut common: Option<Ty> = None;
         for part in parts.iter().filter(|p| p.completes) {
             let Some((value, _)) = &part.value else {
+                if part.is_broken {
+                    return Some(Types::ERROR);
+                }
                 self.report(
                     Diagnostic::error(201, part.span, "this arm gives no value, but the `switch` is used as one")
                         .label("no value")
@@ -215,18 +221,19 @@ impl<'a> Cx<'_, 'a> {
                 ast::ExprKind::Call { callee, args } => match &callee.kind {
                     ast::ExprKind::Name(name) => (name, Some(args)),
                     _ => {
-                        self.not_a_variant(union, value);
+                        self.not_a_variant(union, value, covered);
                         continue;
                     }
                 },
                 _ => {
-                    self.not_a_variant(union, value);
+                    self.not_a_variant(union, value, covered);
                     continue;
                 }
             };
             let decl = self.env.program.unions.get(union.0 as usize);
             let Some(variant) = decl.and_then(|u| u.variants.iter().position(|v| v.name == *name)) else {
-                self.not_a_variant(union, value);
+                self.not_a_variant(union, value, covered);
+                self.bind_unknown(pattern.map_or(&[], |p| p));
                 continue;
             };
             let fields: Vec<Ty> = decl
@@ -263,6 +270,7 @@ impl<'a> Cx<'_, 'a> {
                         .note("patterns do not nest and do not test payloads")
                         .help("bind a name and test it in the arm"),
                 );
+                self.bind_unknown(pattern);
                 return Vec::new();
             }
         }
@@ -280,9 +288,7 @@ impl<'a> Cx<'_, 'a> {
                     .note("a pattern binds all payload values of its variant, and is the only one of its arm")
                     .help(format!("write `case {name}:` to bind nothing")),
             );
-            for name in &names {
-                let _ = self.declare(name, Types::ERROR);
-            }
+            self.bind_unknown(pattern);
             return Vec::new();
         }
         names.iter().zip(fields).map(|(name, ty)| self.declare_payload(name, *ty)).collect()
@@ -305,7 +311,17 @@ impl<'a> Cx<'_, 'a> {
         local
     }
 
-    fn not_a_variant(&mut self, union: UnionId, value: &ast::Expr) {
+    /// The bindings of a pattern that is wrong itself.
+    fn bind_unknown(&mut self, pattern: &[ast::Expr]) {
+        for part in pattern {
+            if let ast::ExprKind::Name(name) = &part.kind {
+                let _ = self.declare(&ast::Ident { name: name.clone(), span: part.span }, Types::ERROR);
+            }
+        }
+    }
+
+    fn not_a_variant(&mut self, union: UnionId, value: &ast::Expr, covered: &mut Covered) {
+        covered.failed = true;
         let text = super::describe(value);
         let decl = self.env.program.unions.get(union.0 as usize);
         let name = decl.map(|u| u.name.clone()).unwrap_or_default();
@@ -335,9 +351,19 @@ impl<'a> Cx<'_, 'a> {
         };
         let mut tests = Vec::with_capacity(arm.values.len());
         for value in &arm.values {
+            if let (Types::ERROR, ast::ExprKind::Call { args, .. }) = (subject.ty, &value.kind) {
+                self.bind_unknown(args);
+                continue;
+            }
             if let Some(union) = over_union
                 && self.names_variant(union, value)
             {
+                if let ast::ExprKind::Call { args, .. } = &value.kind {
+                    self.bind_unknown(args);
+                }
+                if std::mem::replace(&mut covered.failed, true) {
+                    continue;
+                }
                 let (text, ty) = (super::describe(value), self.show(subject.ty));
                 self.report(
                     Diagnostic::error(201, value.span, format!("case `{text}` over a subject of type `{ty}`"))
@@ -462,7 +488,7 @@ impl<'a> Cx<'_, 'a> {
                 } else {
                     Some((found, e))
                 };
-                Part { block, value, completes, span: e.span }
+                Part { block, value, completes, is_broken: false, span: e.span }
             }
         };
         self.close(scope);
@@ -474,7 +500,7 @@ impl<'a> Cx<'_, 'a> {
             let kind = ExprKind::Try { body: Box::new(value), var, handler: Box::new(handler) };
             return Expr { kind, ty: Types::VOID, span };
         }
-        let part_failed = part.value.as_ref().is_some_and(|v| v.0.ty == Types::ERROR);
+        let part_failed = part.value.as_ref().map_or(part.is_broken, |v| v.0.ty == Types::ERROR);
         if value.ty == Types::ERROR || part_failed {
             return self.error(span);
         }
@@ -614,4 +640,6 @@ struct Covered {
     variants: FxHashSet<u32>,
     yes: bool,
     no: bool,
+    /// A case names no variant, or one of a subject that may be nil: what is missing is not known.
+    failed: bool,
 }

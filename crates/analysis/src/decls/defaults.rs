@@ -148,6 +148,7 @@ impl Checker<'_, '_> {
                             .help("declare the constant in this file, or rename one of them"),
                         );
                     }
+                    ConstLookup::None if self.env.is_lost(name) => {}
                     ConstLookup::None => self.diags.push(
                         Diagnostic::error(
                             403,
@@ -233,6 +234,7 @@ impl Checker<'_, '_> {
     fn construct(&mut self, site: &Site<'_>, ty: Ty, span: Span, name: &Ident) -> Option<Default_> {
         let (named, declared) = match self.env.type_lookup(site.file, &name.name) {
             TypeLookup::Found(entry) => (entry.named, entry.span),
+            TypeLookup::None if self.env.is_lost(&name.name) => return None,
             TypeLookup::None => {
                 let near = self.env.near(&name.name, self.env.type_candidates(site.file));
                 let help = near.map_or_else(
@@ -248,8 +250,7 @@ impl Checker<'_, '_> {
                 return None;
             }
             _ => {
-                let report = self.env.unknown_type(site.file, name);
-                self.diags.push(report);
+                self.diags.extend(self.env.unknown_type(site.file, name));
                 return None;
             }
         };

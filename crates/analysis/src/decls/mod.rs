@@ -101,6 +101,7 @@ fn empty<'a>() -> Env<'a> {
         impls: FxHashMap::default(),
         covered: FxHashMap::default(),
         covered_set: FxHashSet::default(),
+        lost: FxHashSet::default(),
         suggestions: std::cell::Cell::new(200_000),
         no_file: FileScope {
             id: crate::env::STDLIB_FILE,
@@ -110,6 +111,7 @@ fn empty<'a>() -> Env<'a> {
             uses: Vec::new(),
             used_modules: FxHashMap::default(),
             aliases: FxHashMap::default(),
+            is_broken: false,
         },
     }
 }

@@ -36,7 +36,9 @@ pub(super) fn collect(env: &mut Env<'_>, input: &Input, diags: &mut Vec<Diagnost
             uses: Vec::new(),
             used_modules: FxHashMap::default(),
             aliases: FxHashMap::default(),
+            is_broken: file.ast.is_broken,
         });
+        env.lost.extend(file.ast.lost.iter().cloned());
     }
     for (i, file) in input.files.iter().enumerate() {
         let uses = resolve_uses(env, file, diags);
@@ -154,9 +156,10 @@ fn unknown_module(env: &Env<'_>, package: u32, stmt: &ast::Use, path: &str) -> D
     }
 }
 
-/// `WO-W202` for every `use` through which nothing was reached; after all bodies.
+/// `WO-W202` for every `use` through which nothing was reached; after all bodies. Parts of a file that could not be read
+/// may use it.
 pub(crate) fn report_unused(env: &Env<'_>, diags: &mut Vec<Diagnostic>) {
-    for scope in &env.files {
+    for scope in env.files.iter().filter(|f| !f.is_broken) {
         for entry in &scope.uses {
             if !entry.used.get() && entry.target != UseTarget::Unknown {
                 diags.push(

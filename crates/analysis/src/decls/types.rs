@@ -165,14 +165,15 @@ impl Env<'_> {
         if let TypeLookup::Found(entry) = self.type_lookup(file, &name.name) {
             return Some(entry.named);
         }
-        diags.push(self.unknown_type(file, name));
+        diags.extend(self.unknown_type(file, name));
         None
     }
 
-    /// The report for a type name that does not resolve.
+    /// The report for a type name that does not resolve; `None` if another report explains it.
     #[must_use]
-    pub fn unknown_type(&self, file: FileId, name: &ast::Ident) -> Diagnostic {
-        match self.type_lookup(file, &name.name) {
+    pub fn unknown_type(&self, file: FileId, name: &ast::Ident) -> Option<Diagnostic> {
+        Some(match self.type_lookup(file, &name.name) {
+            _ if self.is_lost(&name.name) => return None,
             TypeLookup::NotExported { module, span } => not_exported(&name.name, &module, name.span, span),
             TypeLookup::Ambiguous(keys) => {
                 let list = keys.iter().map(|k| format!("`{k}`")).collect::<Vec<_>>().join(", ");
@@ -200,7 +201,7 @@ impl Env<'_> {
                     None => diagnostic.help(format!("declare it: `class {} {{ … }}`, or correct the name", name.name)),
                 }
             }
-        }
+        })
     }
 
     /// All type names that a file may write, for spelling suggestions.

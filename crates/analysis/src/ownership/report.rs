@@ -148,11 +148,15 @@ impl Walk<'_> {
             _ => format!("collect the changes and make them after the loop, or write through `{name}`"),
         };
         let report = report.note("the variable of a `for` borrows its element until the loop ends").help(help);
+        if access == Access::Move {
+            // That the loop's next turn finds it moved is the same mistake.
+            let _ = self.reported.insert((301, source.span, source.place.root));
+        }
         self.report(cursor, report);
     }
 
-    /// Two operands of one call that exclude each other.
-    pub(super) fn report_operands(&mut self, first: &Operand, second: &Operand) {
+    /// Two operands of one `whole`, a call or an expression, that exclude each other.
+    pub(super) fn report_operands(&mut self, whole: &str, first: &Operand, second: &Operand) {
         let (a, b) = (self.describe(&first.source), self.describe(&second.source));
         let moves = first.how == Use::Move || second.how == Use::Move;
         let word = |how: Use| match how {
@@ -165,11 +169,11 @@ impl Walk<'_> {
             (
                 302,
                 if moved == other {
-                    format!("one call moves `{moved}` and uses it a second time")
+                    format!("one {whole} moves `{moved}` and uses it a second time")
                 } else {
-                    format!("one call moves `{moved}` and borrows `{other}`")
+                    format!("one {whole} moves `{moved}` and borrows `{other}`")
                 },
-                "what a call borrows must stay where it is until the call returns",
+                "what is borrowed must stay where it is until its call returns",
                 format!("bind what is needed of `{other}` to a local first, or make two calls"),
             )
         } else {

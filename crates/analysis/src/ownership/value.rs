@@ -17,10 +17,11 @@ pub(super) enum Use {
 }
 
 /// An operand of a call that is an owned place.
+#[derive(Clone)]
 pub(super) struct Operand {
     pub how: Use,
     pub source: Source,
-    places: Vec<Place>,
+    pub places: Vec<Place>,
 }
 
 /// The literal that an index is, if it is one.
@@ -57,9 +58,10 @@ impl<'p> Walk<'p> {
                     rights.push(rhs);
                     at = lhs;
                 }
-                let _ = self.value(at);
+                let mut left = self.value(at);
                 for right in rights.into_iter().rev() {
-                    let _ = self.value(right);
+                    let _ = self.value_beside(&left, right);
+                    left = Val::Fresh;
                 }
                 Val::Fresh
             }
@@ -80,8 +82,8 @@ impl<'p> Walk<'p> {
                 Val::Fresh
             }
             ExprKind::NullableEq { lhs, rhs, .. } => {
-                let _ = self.value(lhs);
-                let _ = self.value(rhs);
+                let left = self.value(lhs);
+                let _ = self.value_beside(&left, rhs);
                 Val::Fresh
             }
             ExprKind::IntNeg(inner)
@@ -113,7 +115,7 @@ impl<'p> Walk<'p> {
             }
             ExprKind::Element(base, index) | ExprKind::Entry(base, index) => {
                 let val = self.value(base);
-                let _ = self.value(index);
+                let _ = self.value_beside(&val, index);
                 self.project(val, Proj::Index(literal(index)), e.ty, e.span)
             }
             ExprKind::New { class, fields, .. } => {
@@ -159,6 +161,21 @@ impl<'p> Walk<'p> {
             ExprKind::Switch(switch) => self.switch(switch),
             ExprKind::Try { body, var, handler } => self.try_catch(body, *var, handler),
         }
+    }
+
+    /// Walks an expression while a place that was read before it is still in use.
+    pub fn value_beside(&mut self, base: &Val, e: &'p Expr) -> Val {
+        let mark = self.held.len();
+        if let Val::Place(source) = base
+            && self.reporting
+            && !is_leaf(e)
+            && self.is_owned(source.ty)
+        {
+            self.held.push(Operand { how: Use::Shared, source: source.clone(), places: source.resolved() });
+        }
+        let val = self.value(e);
+        self.held.truncate(mark);
+        val
     }
 
     fn fields(&mut self, class: ClassId, fields: &'p [(u32, Expr)]) {
@@ -212,7 +229,7 @@ impl<'p> Walk<'p> {
                 let base = args.next().map_or(Val::Fresh, |a| self.value(a));
                 let mut key = None;
                 for arg in args {
-                    let _ = self.value(arg);
+                    let _ = self.value_beside(&base, arg);
                     if matches!(builtin, Builtin::GetMulti | Builtin::GetMap) {
                         key = literal(arg);
                     }
@@ -255,7 +272,16 @@ impl<'p> Walk<'p> {
         if !direct {
             self.flush(operands);
         }
-        let val = self.value(arg);
+        let val = if is_leaf(arg) || !self.reporting {
+            self.value(arg)
+        } else {
+            // The operands before this one are in use until the call is made.
+            let mark = self.held.len();
+            self.held.append(&mut operands.list);
+            let val = self.value(arg);
+            operands.list = self.held.split_off(mark);
+            val
+        };
         let source = match (&val, direct) {
             (Val::Place(source), true) => Some(source.clone()),
             _ => None,
@@ -296,7 +322,7 @@ impl<'p> Walk<'p> {
                     continue;
                 }
                 if first.places.iter().any(|a| second.places.iter().any(|b| a.overlaps(b))) {
-                    self.report_operands(first, second);
+                    self.report_operands("call", first, second);
                     conflict = true;
                     break 'pairs;
                 }
@@ -339,6 +365,14 @@ pub(super) fn inner(mut e: &Expr) -> &Expr {
         e = next;
     }
     e
+}
+
+/// Neither moves nor calls anything.
+fn is_leaf(e: &Expr) -> bool {
+    matches!(
+        inner(e).kind,
+        ExprKind::Int(_) | ExprKind::Float(_) | ExprKind::Bool(_) | ExprKind::Text(_) | ExprKind::Nil | ExprKind::Local(_)
+    )
 }
 
 /// The type of the object itself, before conversions.

@@ -4,6 +4,7 @@
 use super::classes::{Facts, Kind, kind};
 use super::place::{Place, Proj, Source, Val};
 use super::state::{Access, Broken, Delta, State, Var};
+use super::value::{Operand, Use};
 use crate::hir::{self, Block, ClassId, Expr, ExprKind, Func, LocalId, Program, Stmt, StmtKind};
 use crate::types::{Ty, TyKind, Types};
 use diagnostics::Diagnostic;
@@ -56,6 +57,8 @@ pub(super) struct Walk<'p> {
     pub writes_self: &'p [bool],
     pub func: &'p Func,
     pub state: State,
+    /// Operands before the one that is being walked, of all calls around.
+    pub held: Vec<Operand>,
     /// Variables of the loops around, by what they borrow.
     pub cursors: Vec<LocalId>,
     /// Locals that have borrowed from a local, by that local.
@@ -97,6 +100,7 @@ impl<'p> Walk<'p> {
             writes_self,
             func,
             state: State::new(func.locals.len()),
+            held: Vec::new(),
             cursors: Vec::new(),
             borrowers: FxHashMap::default(),
             known: FxHashSet::default(),
@@ -411,7 +415,7 @@ impl<'p> Walk<'p> {
             }
             hir::Place::Element(base, index) | hir::Place::Entry(base, index) => {
                 let val = self.value(base);
-                let _ = self.value(index);
+                let _ = self.value_beside(&val, index);
                 let ty = match self.program.types.kind(base.ty) {
                     TyKind::Multi(element) | TyKind::Map(_, element) => element,
                     _ => Types::ERROR,
@@ -450,6 +454,13 @@ impl<'p> Walk<'p> {
 
     /// A whole local of an owned type leaves it.
     pub fn move_out(&mut self, source: &Source) {
+        let places = source.resolved();
+        let overlaps = |held: &&Operand| held.places.iter().any(|a| places.iter().any(|b| a.overlaps(b)));
+        // That an operand was moved itself is reported where it is used again.
+        let beside = self.held.iter().filter(|h| h.how != Use::Move).find(overlaps).cloned();
+        if let Some(beside) = beside {
+            self.report_operands("expression", &beside, &Operand { how: Use::Move, source: source.clone(), places });
+        }
         self.disturb(Access::Move, source);
         self.mark_moved(source);
     }

@@ -185,15 +185,9 @@ impl<'a> FnLower<'_, 'a> {
         let v = self.expr(inner);
         match (v.shape, on_nil) {
             (Shape::Pair(rep), OnNil::Zero) => self.or_zero(v, rep),
-            (
-                Shape::Pair(_) | Shape::One(Rep::Obj | Rep::Actor),
-                OnNil::TrapText | OnNil::TrapReceiver | OnNil::TrapMessage(_),
-            ) => {
-                let text = self.text_id(match on_nil {
-                    OnNil::TrapText => trap::NULL_TEXT,
-                    OnNil::TrapMessage(text) => text,
-                    _ => trap::NULL_RECEIVER,
-                });
+            (Shape::Pair(_) | Shape::One(Rep::Obj | Rep::Actor), OnNil::TrapText | OnNil::TrapReceiver) => {
+                let text = if on_nil == OnNil::TrapText { trap::NULL_TEXT } else { trap::NULL_RECEIVER };
+                let text = self.text_id(text);
                 self.b.trap_if_null(v.a, trap::BOUNDS, text);
                 self.coerce(v, self.shape(ty))
             }
