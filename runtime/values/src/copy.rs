@@ -45,7 +45,7 @@ pub unsafe fn transfer(ctx: &mut Ctx, obj: *mut Obj) -> *mut Obj {
             return obj;
         }
         let mut copier = Copier::new(ctx, true);
-        if !object::is_unique(copier.plans, obj) {
+        if !object::is_unique(copier.ctx, copier.plans, obj) {
             let copy = copier.copy(obj);
             object::release(ctx, obj);
             return copy;
@@ -64,7 +64,7 @@ pub unsafe fn transfer(ctx: &mut Ctx, obj: *mut Obj) -> *mut Obj {
                 if slot != Slot::Counted || child.is_null() || object::count(child) < 0 {
                     return true;
                 }
-                if object::is_unique(copier.plans, child) {
+                if object::is_unique(copier.ctx, copier.plans, child) {
                     if (*child).kind > KIND_BYTES {
                         nested.push(child);
                     }
@@ -121,6 +121,68 @@ pub(crate) unsafe fn each_slot(plans: &Plans, owner: *mut Obj, mut visit: impl F
                 plan.slots.iter().all(|&(offset, slot)| visit(slot, owner.cast::<u8>().add(offset).cast()))
             }),
         }
+    }
+}
+
+/// Calls `visit` with the words of `owner` that are not scalars, from slot `next` on, one more than `left` at most and
+/// until it returns false. True: there was none left. `next` tells where to go on; what has moved to another slot in
+/// between may be left out.
+///
+/// # Safety
+/// `owner` is a live object, not changed in shape by `visit`.
+pub(crate) unsafe fn visit_slots(
+    plans: &Plans,
+    owner: *mut Obj,
+    next: &mut u64,
+    left: &mut u64,
+    mut visit: impl FnMut(Slot, u64) -> bool,
+) -> bool {
+    let mut go_on = |goes_on: bool| {
+        let more = goes_on && *left > 0;
+        *left -= u64::from(more);
+        more
+    };
+    // SAFETY: the caller's promise; offsets and counts come from the object's shape.
+    unsafe {
+        match (*owner).kind {
+            kind if kind <= KIND_BYTES => {}
+            KIND_MULTI => {
+                let element = (*owner.cast::<multi::Multi>()).element;
+                let (slot, words) = (plans.slot(element), plans.words(element));
+                let all = if slot == Slot::Scalar { &[] } else { &*multi::words_with(plans, owner) };
+                while let Some(&word) = all.get(*next as usize * words) {
+                    *next += 1;
+                    if !go_on(visit(slot, word)) {
+                        return false;
+                    }
+                }
+            }
+            KIND_MAP => {
+                let (key, value) = map::slots(plans, &*owner.cast::<map::Map>());
+                let mut position = *next as u32;
+                while (key, value) != (Slot::Scalar, Slot::Scalar)
+                    && let Some(entry) = map::next_entry(owner, &mut position)
+                {
+                    *next = u64::from(position);
+                    // Keys are never containers.
+                    let _ = key == Slot::Scalar || visit(key, *entry);
+                    if !go_on(value == Slot::Scalar || visit(value, *entry.add(1))) {
+                        return false;
+                    }
+                }
+            }
+            kind => {
+                let plan = plans.classes.get(kind.wrapping_sub(FIRST_CLASS) as usize);
+                let slots = plan.map_or(&[][..], |plan| &plan.slots);
+                while let Some(&(offset, slot)) = slots.get(*next as usize) {
+                    *next += 1;
+                    if !go_on(visit(slot, *owner.cast::<u8>().add(offset).cast())) {
+                        return false;
+                    }
+                }
+            }
+        }
+        true
     }
 }
 
@@ -185,7 +247,7 @@ impl<'c> Copier<'c> {
                 object::retain(obj);
                 return obj;
             }
-            let shared = !object::is_unique(self.plans, obj);
+            let shared = !object::is_unique(self.ctx, self.plans, obj);
             if shared {
                 if let Some(&copy) = self.memo.get(&obj) {
                     object::retain(copy);

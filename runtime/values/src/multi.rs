@@ -5,7 +5,7 @@
 
 use crate::ctx::Ctx;
 use crate::object::{self, Obj, Plans, Slot, plans};
-use crate::text;
+use crate::{cycles, text};
 use abi::desc::{TypeDesc, TypeIdx};
 use abi::layout::{KIND_MULTI, MULTI_CAP, MULTI_DATA, MULTI_LEN};
 use std::cmp::Ordering;
@@ -157,6 +157,7 @@ pub unsafe fn pop(ctx: &Ctx, obj: *mut Obj) -> Option<(u64, u64)> {
         let last = (*m).len.checked_sub(1)?;
         let element = read(ctx, m, last);
         (*m).len = last;
+        cycles::moved_out(ctx, (*m).element, element.0);
         Some(element)
     }
 }
@@ -177,6 +178,7 @@ pub unsafe fn shift(ctx: &Ctx, obj: *mut Obj) -> Option<(u64, u64)> {
         (*m).len -= 1;
         (*m).capacity -= 1;
         (*m).head += 1;
+        cycles::moved_out(ctx, (*m).element, element.0);
         Some(element)
     }
 }
@@ -258,8 +260,10 @@ pub unsafe fn slice(ctx: &mut Ctx, obj: *mut Obj, from: i64, to: i64) -> *mut Ob
 pub unsafe fn reverse(ctx: &Ctx, obj: *mut Obj) {
     // SAFETY: the caller's promise.
     unsafe {
-        let two = plans(ctx).words((*obj.cast::<Multi>()).element) == 2;
+        let element = (*obj.cast::<Multi>()).element;
+        let two = plans(ctx).words(element) == 2;
         let all = words(ctx, obj);
+        cycles::reordered(ctx, element, obj, all);
         if two {
             all.as_chunks_mut::<2>().0.reverse();
         } else {
