@@ -223,7 +223,8 @@ fn purge(ctx: &mut Ctx) {
         // on the list with no reference left is freed by nobody else.
         unsafe {
             let cycles = &mut (*ctx.heap).cycles;
-            cycles.hand = if cycles.hand < cycles.suspects.len() { cycles.hand.max(cycles.roots) } else { cycles.roots };
+            cycles.hand =
+                if cycles.hand < cycles.suspects.len() { cycles.hand.max(cycles.roots) } else { cycles.roots };
             let Some(obj) = cycles.suspects.get(cycles.hand) else { return };
             if word(obj) == QUIET {
                 cycles.suspects.swap_remove(cycles.hand);
@@ -305,8 +306,8 @@ fn work(ctx: &mut Ctx, units: i64, most: u64) {
         let grown = heap.bytes_live - heap.cycles.seen;
         let cycles = &mut heap.cycles;
         cycles.grown += grown;
-        cycles.debt += units
-            + if cycles.grown <= cycles.allowed { grown.max(0) / BYTES_PER_UNIT } else { grown.max(0) * HURRIED };
+        cycles.debt +=
+            units + if cycles.grown <= cycles.allowed { grown.max(0) / BYTES_PER_UNIT } else { grown.max(0) * HURRIED };
         let step = cycles.debt.unsigned_abs().min(most);
         if step >= STEP {
             cycles.debt -= step as i64;
@@ -344,6 +345,21 @@ fn ended(heap: &mut Heap) {
     } else {
         cycles.halvings = cycles.halvings.saturating_sub(1);
         cycles.patience = cycles.progress.live.saturating_sub(SUSPECTS);
+    }
+}
+
+/// Begins a collection if none is on its way, and takes `units` units of work: how many objects it knows when it goes on.
+#[cfg(test)]
+pub(crate) fn step(ctx: &mut Ctx, units: u64) -> Option<usize> {
+    // SAFETY: tests hold counted references only, and their contexts have a heap.
+    unsafe {
+        let heap = &mut *ctx.heap;
+        if heap.cycles.progress.phase == Phase::Idle && heap.cycles.suspects.len() > 0 {
+            start(heap);
+        }
+        let _ = advance(ctx, units);
+        let cycles = &(*ctx.heap).cycles;
+        (cycles.progress.phase != Phase::Idle).then(|| cycles.graph.nodes.len())
     }
 }
 
