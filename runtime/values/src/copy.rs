@@ -3,7 +3,7 @@
 
 use crate::ctx::Ctx;
 use crate::object::{self, Obj, Plans, Slot, plans};
-use crate::{map, multi, text};
+use crate::{cycles, map, multi, text};
 use abi::layout::{FIRST_CLASS, KIND_BYTES, KIND_MAP, KIND_MULTI};
 use std::collections::HashMap;
 
@@ -38,24 +38,41 @@ pub unsafe fn deep_copy(ctx: &mut Ctx, obj: *mut Obj) -> *mut Obj {
 /// # Safety
 /// `obj` is null or a live object of this shard of which the caller owns a reference.
 pub unsafe fn transfer(ctx: &mut Ctx, obj: *mut Obj) -> *mut Obj {
-    // SAFETY: the caller's promise. An object with count 1 is referred to by the slot it was found in only, and that
-    // slot belongs to the graph, so the walk may write to it.
+    // SAFETY: the caller's promise.
     unsafe {
         if obj.is_null() || object::count(obj) < 0 {
             return obj;
         }
-        let mut copier = Copier::new(ctx, true);
-        if !object::is_unique(copier.ctx, copier.plans, obj) {
-            let copy = copier.copy(obj);
+        if !object::is_unique(ctx, plans(ctx), obj) {
+            let copy = cycles::with_relief(ctx, |ctx| Copier::new(ctx, true).copy(obj));
             object::release(ctx, obj);
             return copy;
         }
-        // Slots are emptied of shared objects right away, but these are given up only at the end: their counts must
-        // keep telling that they are shared.
-        let mut given_up: Vec<*mut Obj> = Vec::new();
-        let mut pending: Vec<*mut Obj> = Vec::new();
-        let mut complete = true;
-        let mut next = Some(obj);
+        // No second try: the parts that have been copied would lose what they share with those that have not.
+        if detach(ctx, obj) {
+            return obj;
+        }
+        object::release(ctx, obj);
+        std::ptr::null_mut()
+    }
+}
+
+/// Puts copies into the place of what something outside the graph behind `obj` refers to. False with trap 4 when memory
+/// is short.
+///
+/// # Safety
+/// `obj` is a live object of this shard to which only the caller has a reference.
+unsafe fn detach(ctx: &mut Ctx, obj: *mut Obj) -> bool {
+    let mut copier = Copier::new(ctx, true);
+    // Slots are emptied of shared objects right away, but these are given up only at the end: their counts must keep
+    // telling that they are shared.
+    let mut given_up: Vec<*mut Obj> = Vec::new();
+    let mut pending: Vec<*mut Obj> = Vec::new();
+    let mut complete = true;
+    let mut next = Some(obj);
+    // SAFETY: an object with count 1 is referred to by the slot it was found in only, and that slot belongs to the
+    // graph, so the walk may write to it.
+    unsafe {
         while let Some(owner) = next {
             let copier = &mut copier;
             let (given_up, nested) = (&mut given_up, &mut pending);
@@ -87,12 +104,8 @@ pub unsafe fn transfer(ctx: &mut Ctx, obj: *mut Obj) -> *mut Obj {
         for child in given_up {
             object::release(ctx, child);
         }
-        if complete {
-            return obj;
-        }
-        object::release(ctx, obj);
-        std::ptr::null_mut()
     }
+    complete
 }
 
 /// Calls `visit` with every slot of `owner` that is not a scalar, until it returns false; then the result is false.

@@ -121,17 +121,45 @@ pub(crate) unsafe fn free_storage(ctx: &mut Ctx, m: *mut Multi, words: usize) {
     }
 }
 
+/// Makes room for one more element. False with trap 4 when memory is short.
+#[inline]
+unsafe fn make_room(ctx: &mut Ctx, m: *mut Multi) -> bool {
+    // SAFETY: the caller gives a live multi.
+    unsafe { (*m).len < (*m).capacity || reserve(ctx, m, (*m).len + 1) }
+}
+
 /// Appends an element, which is consumed in every case. False with trap 4 when memory is short.
 ///
 /// # Safety
 /// `obj` is a live multi; the words are an owned value of its element type.
 #[inline]
 pub unsafe fn push(ctx: &mut Ctx, obj: *mut Obj, first: u64, second: u64) -> bool {
-    let m = obj.cast::<Multi>();
-    // SAFETY: the caller's promise; after `reserve` there is room for one more element.
+    // SAFETY: the caller's promise.
+    unsafe {
+        let room = make_room(ctx, obj.cast());
+        append(ctx, obj.cast(), (first, second), room)
+    }
+}
+
+/// As `push`, but without memory once more after a collection (`cycles::with_relief`).
+///
+/// # Safety
+/// As for `push`.
+pub unsafe fn push_with_relief(ctx: &mut Ctx, obj: *mut Obj, first: u64, second: u64) -> bool {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let room = cycles::with_relief(ctx, |ctx| make_room(ctx, obj.cast()));
+        append(ctx, obj.cast(), (first, second), room)
+    }
+}
+
+/// `push` when it is known whether there is room.
+#[inline]
+unsafe fn append(ctx: &mut Ctx, m: *mut Multi, (first, second): (u64, u64), room: bool) -> bool {
+    // SAFETY: the promise of `push`.
     unsafe {
         let words = plans(ctx).words((*m).element);
-        if (*m).len == (*m).capacity && !reserve(ctx, m, (*m).len + 1) {
+        if !room {
             let slot = plans(ctx).slot((*m).element);
             object::release_slot(ctx, slot, first);
             return false;

@@ -392,7 +392,7 @@ fn suspects(ctx: &Ctx) -> usize {
 
 /// Collects because memory is short; whether anything was freed. As for `poll`.
 #[cold]
-pub fn relieve(ctx: &mut Ctx) -> bool {
+fn relieve(ctx: &mut Ctx) -> bool {
     let mut tries = 0;
     while !collect(ctx) {
         tries += 1;
