@@ -10,6 +10,7 @@ use abi::trap;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicI64, Ordering};
 use values::ctx::Ctx;
+use values::cycles::with_relief;
 use values::object::{Obj, charge_extra, uncharge};
 
 /// How long a sender gives way to a busy target, in milliseconds.
@@ -213,7 +214,7 @@ pub fn spawn(ctx: &mut Ctx, class: u32, state: *mut Obj) -> *mut Actor {
     if ctx.trap != 0 {
         return std::ptr::null_mut();
     }
-    if !charge_extra(ctx, size_of::<Actor>()) {
+    if !with_relief(ctx, |ctx| charge_extra(ctx, size_of::<Actor>())) {
         shim::release(ctx, state);
         return std::ptr::null_mut();
     }
@@ -485,7 +486,7 @@ pub fn after(ctx: &mut Ctx, ms: i64, target: *mut Actor, msg: *mut Obj) {
     if msg.is_null() {
         return;
     }
-    if ms > 0 && !charge_extra(ctx, TIMER_BYTES) {
+    if ms > 0 && !with_relief(ctx, |ctx| charge_extra(ctx, TIMER_BYTES)) {
         shim::release(ctx, msg);
         return;
     }

@@ -46,7 +46,7 @@ pub fn park(ctx: &mut Ctx, wait: Wait, deadline: u64) -> Outcome {
 
 /// The slice is over: others run, then the fiber goes on. Leaves `trap::UNWIND` pending when the program ends.
 pub fn yield_now(ctx: &mut Ctx) {
-    values::cycles::poll(ctx);
+    values::cycles::poll_between(ctx);
     let f = fiber::of(ctx);
     if f.shard().ending {
         let _ = unwind(ctx);

@@ -172,7 +172,9 @@ pub fn run(s: *mut Shard) -> i32 {
                     }
                 }
             } else if sh.queue.is_empty() {
-                sh.poll(sys::NEVER);
+                // All fibers are parked: a collection that is on its way goes on until something happens.
+                let idle = if values::cycles::poll_idle(&mut sh.ctx) { 0 } else { sys::NEVER };
+                sh.poll(idle);
             }
             if sh.switches >= SWITCHES {
                 sh.poll(0);

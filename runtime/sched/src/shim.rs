@@ -5,6 +5,7 @@ use crate::actor::{self, Actor};
 use abi::desc::{Shapes, TypeDesc};
 use std::ffi::c_void;
 use values::ctx::Ctx;
+use values::cycles::with_relief;
 use values::object::{self, ActorHooks, Obj};
 
 /// The bytes of a Text or Bytes object; empty for null.
@@ -26,9 +27,9 @@ pub fn release(ctx: &mut Ctx, o: *mut Obj) {
     unsafe { object::release(ctx, o) };
 }
 
-/// A fresh Text; null with a pending trap 4 when memory is short.
+/// A fresh Text; null with a pending trap 4 when memory is short, also after a collection.
 pub fn text(ctx: &mut Ctx, bytes: &[u8]) -> *mut Obj {
-    values::text::new(ctx, bytes)
+    with_relief(ctx, |ctx| values::text::new(ctx, bytes))
 }
 
 /// Lets objects count the actors' addresses they hold.

@@ -3,7 +3,7 @@
 
 use crate::ctx::Ctx;
 use crate::object::{self, Obj, Plans, Slot, plans};
-use crate::{map, multi, text};
+use crate::{cycles, map, multi, text};
 use abi::layout::{FIRST_CLASS, KIND_BYTES, KIND_MAP, KIND_MULTI};
 use std::collections::HashMap;
 
@@ -38,24 +38,41 @@ pub unsafe fn deep_copy(ctx: &mut Ctx, obj: *mut Obj) -> *mut Obj {
 /// # Safety
 /// `obj` is null or a live object of this shard of which the caller owns a reference.
 pub unsafe fn transfer(ctx: &mut Ctx, obj: *mut Obj) -> *mut Obj {
-    // SAFETY: the caller's promise. An object with count 1 is referred to by the slot it was found in only, and that
-    // slot belongs to the graph, so the walk may write to it.
+    // SAFETY: the caller's promise.
     unsafe {
         if obj.is_null() || object::count(obj) < 0 {
             return obj;
         }
-        let mut copier = Copier::new(ctx, true);
-        if !object::is_unique(copier.plans, obj) {
-            let copy = copier.copy(obj);
+        if !object::is_unique(ctx, plans(ctx), obj) {
+            let copy = cycles::with_relief(ctx, |ctx| Copier::new(ctx, true).copy(obj));
             object::release(ctx, obj);
             return copy;
         }
-        // Slots are emptied of shared objects right away, but these are given up only at the end: their counts must
-        // keep telling that they are shared.
-        let mut given_up: Vec<*mut Obj> = Vec::new();
-        let mut pending: Vec<*mut Obj> = Vec::new();
-        let mut complete = true;
-        let mut next = Some(obj);
+        // No second try: the parts that have been copied would lose what they share with those that have not.
+        if detach(ctx, obj) {
+            return obj;
+        }
+        object::release(ctx, obj);
+        std::ptr::null_mut()
+    }
+}
+
+/// Puts copies into the place of what something outside the graph behind `obj` refers to. False with trap 4 when memory
+/// is short.
+///
+/// # Safety
+/// `obj` is a live object of this shard to which only the caller has a reference.
+unsafe fn detach(ctx: &mut Ctx, obj: *mut Obj) -> bool {
+    let mut copier = Copier::new(ctx, true);
+    // Slots are emptied of shared objects right away, but these are given up only at the end: their counts must keep
+    // telling that they are shared.
+    let mut given_up: Vec<*mut Obj> = Vec::new();
+    let mut pending: Vec<*mut Obj> = Vec::new();
+    let mut complete = true;
+    let mut next = Some(obj);
+    // SAFETY: an object with count 1 is referred to by the slot it was found in only, and that slot belongs to the
+    // graph, so the walk may write to it.
+    unsafe {
         while let Some(owner) = next {
             let copier = &mut copier;
             let (given_up, nested) = (&mut given_up, &mut pending);
@@ -64,7 +81,7 @@ pub unsafe fn transfer(ctx: &mut Ctx, obj: *mut Obj) -> *mut Obj {
                 if slot != Slot::Counted || child.is_null() || object::count(child) < 0 {
                     return true;
                 }
-                if object::is_unique(copier.plans, child) {
+                if object::is_unique(copier.ctx, copier.plans, child) {
                     if (*child).kind > KIND_BYTES {
                         nested.push(child);
                     }
@@ -87,12 +104,8 @@ pub unsafe fn transfer(ctx: &mut Ctx, obj: *mut Obj) -> *mut Obj {
         for child in given_up {
             object::release(ctx, child);
         }
-        if complete {
-            return obj;
-        }
-        object::release(ctx, obj);
-        std::ptr::null_mut()
     }
+    complete
 }
 
 /// Calls `visit` with every slot of `owner` that is not a scalar, until it returns false; then the result is false.
@@ -121,6 +134,68 @@ pub(crate) unsafe fn each_slot(plans: &Plans, owner: *mut Obj, mut visit: impl F
                 plan.slots.iter().all(|&(offset, slot)| visit(slot, owner.cast::<u8>().add(offset).cast()))
             }),
         }
+    }
+}
+
+/// Calls `visit` with the words of `owner` that are not scalars, from slot `next` on, one more than `left` at most and
+/// until it returns false. True: there was none left. `next` tells where to go on; what has moved to another slot in
+/// between may be left out.
+///
+/// # Safety
+/// `owner` is a live object, not changed in shape by `visit`.
+pub(crate) unsafe fn visit_slots(
+    plans: &Plans,
+    owner: *mut Obj,
+    next: &mut u64,
+    left: &mut u64,
+    mut visit: impl FnMut(Slot, u64) -> bool,
+) -> bool {
+    let mut go_on = |goes_on: bool| {
+        let more = goes_on && *left > 0;
+        *left -= u64::from(more);
+        more
+    };
+    // SAFETY: the caller's promise; offsets and counts come from the object's shape.
+    unsafe {
+        match (*owner).kind {
+            kind if kind <= KIND_BYTES => {}
+            KIND_MULTI => {
+                let element = (*owner.cast::<multi::Multi>()).element;
+                let (slot, words) = (plans.slot(element), plans.words(element));
+                let all = if slot == Slot::Scalar { &[] } else { &*multi::words_with(plans, owner) };
+                while let Some(&word) = all.get(*next as usize * words) {
+                    *next += 1;
+                    if !go_on(visit(slot, word)) {
+                        return false;
+                    }
+                }
+            }
+            KIND_MAP => {
+                let (key, value) = map::slots(plans, &*owner.cast::<map::Map>());
+                let mut position = *next as u32;
+                while (key, value) != (Slot::Scalar, Slot::Scalar)
+                    && let Some(entry) = map::next_entry(owner, &mut position)
+                {
+                    *next = u64::from(position);
+                    // Keys are never containers.
+                    let _ = key == Slot::Scalar || visit(key, *entry);
+                    if !go_on(value == Slot::Scalar || visit(value, *entry.add(1))) {
+                        return false;
+                    }
+                }
+            }
+            kind => {
+                let plan = plans.classes.get(kind.wrapping_sub(FIRST_CLASS) as usize);
+                let slots = plan.map_or(&[][..], |plan| &plan.slots);
+                while let Some(&(offset, slot)) = slots.get(*next as usize) {
+                    *next += 1;
+                    if !go_on(visit(slot, *owner.cast::<u8>().add(offset).cast())) {
+                        return false;
+                    }
+                }
+            }
+        }
+        true
     }
 }
 
@@ -185,7 +260,7 @@ impl<'c> Copier<'c> {
                 object::retain(obj);
                 return obj;
             }
-            let shared = !object::is_unique(self.plans, obj);
+            let shared = !object::is_unique(self.ctx, self.plans, obj);
             if shared {
                 if let Some(&copy) = self.memo.get(&obj) {
                     object::retain(copy);

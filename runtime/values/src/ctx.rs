@@ -58,10 +58,11 @@ pub struct Heap {
     /// The empty list that releases work with, kept for its capacity.
     pub(crate) dead: Vec<*mut Obj>,
     pub(crate) plans: Option<Box<crate::object::Plans>>,
-    pub(crate) suspects: crate::cycles::Suspects,
+    pub(crate) cycles: crate::cycles::Cycles,
 }
 
-// SAFETY: between calls `dead` is empty, the suspects are objects of this shard, and the image that `plans` points at is shared by all shards and only read.
+// SAFETY: between calls `dead` is empty, what `cycles` knows are objects of this shard, and the image that `plans` points
+// at is shared by all shards and only read.
 unsafe impl Send for Heap {}
 
 /// `receive` of an actor class: state and message borrowed, reply words stored through the last argument.

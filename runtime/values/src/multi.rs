@@ -5,7 +5,7 @@
 
 use crate::ctx::Ctx;
 use crate::object::{self, Obj, Plans, Slot, plans};
-use crate::text;
+use crate::{cycles, text};
 use abi::desc::{TypeDesc, TypeIdx};
 use abi::layout::{KIND_MULTI, MULTI_CAP, MULTI_DATA, MULTI_LEN};
 use std::cmp::Ordering;
@@ -121,17 +121,45 @@ pub(crate) unsafe fn free_storage(ctx: &mut Ctx, m: *mut Multi, words: usize) {
     }
 }
 
+/// Makes room for one more element. False with trap 4 when memory is short.
+#[inline]
+unsafe fn make_room(ctx: &mut Ctx, m: *mut Multi) -> bool {
+    // SAFETY: the caller gives a live multi.
+    unsafe { (*m).len < (*m).capacity || reserve(ctx, m, (*m).len + 1) }
+}
+
 /// Appends an element, which is consumed in every case. False with trap 4 when memory is short.
 ///
 /// # Safety
 /// `obj` is a live multi; the words are an owned value of its element type.
 #[inline]
 pub unsafe fn push(ctx: &mut Ctx, obj: *mut Obj, first: u64, second: u64) -> bool {
-    let m = obj.cast::<Multi>();
-    // SAFETY: the caller's promise; after `reserve` there is room for one more element.
+    // SAFETY: the caller's promise.
+    unsafe {
+        let room = make_room(ctx, obj.cast());
+        append(ctx, obj.cast(), (first, second), room)
+    }
+}
+
+/// As `push`, but without memory once more after a collection (`cycles::with_relief`).
+///
+/// # Safety
+/// As for `push`.
+pub unsafe fn push_with_relief(ctx: &mut Ctx, obj: *mut Obj, first: u64, second: u64) -> bool {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let room = cycles::with_relief(ctx, |ctx| make_room(ctx, obj.cast()));
+        append(ctx, obj.cast(), (first, second), room)
+    }
+}
+
+/// `push` when it is known whether there is room.
+#[inline]
+unsafe fn append(ctx: &mut Ctx, m: *mut Multi, (first, second): (u64, u64), room: bool) -> bool {
+    // SAFETY: the promise of `push`.
     unsafe {
         let words = plans(ctx).words((*m).element);
-        if (*m).len == (*m).capacity && !reserve(ctx, m, (*m).len + 1) {
+        if !room {
             let slot = plans(ctx).slot((*m).element);
             object::release_slot(ctx, slot, first);
             return false;
@@ -157,6 +185,7 @@ pub unsafe fn pop(ctx: &Ctx, obj: *mut Obj) -> Option<(u64, u64)> {
         let last = (*m).len.checked_sub(1)?;
         let element = read(ctx, m, last);
         (*m).len = last;
+        cycles::moved_out(ctx, (*m).element, element.0);
         Some(element)
     }
 }
@@ -177,6 +206,7 @@ pub unsafe fn shift(ctx: &Ctx, obj: *mut Obj) -> Option<(u64, u64)> {
         (*m).len -= 1;
         (*m).capacity -= 1;
         (*m).head += 1;
+        cycles::moved_out(ctx, (*m).element, element.0);
         Some(element)
     }
 }
@@ -258,8 +288,10 @@ pub unsafe fn slice(ctx: &mut Ctx, obj: *mut Obj, from: i64, to: i64) -> *mut Ob
 pub unsafe fn reverse(ctx: &Ctx, obj: *mut Obj) {
     // SAFETY: the caller's promise.
     unsafe {
-        let two = plans(ctx).words((*obj.cast::<Multi>()).element) == 2;
+        let element = (*obj.cast::<Multi>()).element;
+        let two = plans(ctx).words(element) == 2;
         let all = words(ctx, obj);
+        cycles::reordered(ctx, element, obj, all);
         if two {
             all.as_chunks_mut::<2>().0.reverse();
         } else {

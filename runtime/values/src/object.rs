@@ -295,11 +295,9 @@ pub fn out_of_memory(ctx: &mut Ctx) {
     ctx.raise(abi::trap::OOM, abi::trap::OUT_OF_MEMORY);
 }
 
-/// Storage of `bytes` (not 0), aligned to 8; null and trap 4 when memory is short.
+/// Storage of `bytes` (not 0), aligned to 8; null when memory is short.
 #[inline]
-pub fn raw_alloc(ctx: &mut Ctx, bytes: usize) -> *mut u8 {
-    // SAFETY: a context always points at the heap of its shard.
-    let heap = unsafe { &mut *ctx.heap };
+pub(crate) fn try_alloc(heap: &mut Heap, bytes: usize) -> *mut u8 {
     if let Ok(layout) = Layout::from_size_align(bytes, 8)
         && bytes > 0
         && charge(heap, bytes as i64)
@@ -311,8 +309,29 @@ pub fn raw_alloc(ctx: &mut Ctx, bytes: usize) -> *mut u8 {
         }
         credit(heap, bytes as i64);
     }
-    out_of_memory(ctx);
     std::ptr::null_mut()
+}
+
+/// As `try_alloc`, with trap 4 when memory is short.
+#[inline]
+pub fn raw_alloc(ctx: &mut Ctx, bytes: usize) -> *mut u8 {
+    // SAFETY: a context always points at the heap of its shard.
+    let place = try_alloc(unsafe { &mut *ctx.heap }, bytes);
+    if place.is_null() {
+        out_of_memory(ctx);
+    }
+    place
+}
+
+/// Frees storage of `try_alloc`.
+///
+/// # Safety
+/// `place` came from `try_alloc` with `bytes`, and nothing uses it any more.
+#[inline]
+pub(crate) unsafe fn give_back(heap: &mut Heap, place: *mut u8, bytes: usize) {
+    credit(heap, bytes as i64);
+    // SAFETY: the caller's promise gives the same layout as at allocation.
+    unsafe { std::alloc::dealloc(place, Layout::from_size_align_unchecked(bytes, 8)) };
 }
 
 /// Frees storage of `raw_alloc`; null is allowed.
@@ -321,13 +340,9 @@ pub fn raw_alloc(ctx: &mut Ctx, bytes: usize) -> *mut u8 {
 /// `place` came from `raw_alloc` or `raw_realloc` with `bytes`, and nothing uses it any more.
 #[inline]
 pub unsafe fn raw_free(ctx: &mut Ctx, place: *mut u8, bytes: usize) {
-    if place.is_null() {
-        return;
-    }
-    // SAFETY: the caller's promise gives the same layout as at allocation; the heap as everywhere.
-    unsafe {
-        credit(&mut *ctx.heap, bytes as i64);
-        std::alloc::dealloc(place, Layout::from_size_align_unchecked(bytes, 8));
+    if !place.is_null() {
+        // SAFETY: the caller's promise; the heap as everywhere.
+        unsafe { give_back(&mut *ctx.heap, place, bytes) };
     }
 }
 
@@ -432,17 +447,17 @@ pub unsafe fn count(obj: *mut Obj) -> i32 {
     if word < 0 { word } else { word & !QUIET }
 }
 
-/// Whether a reference to `obj` is the only word that refers to it: nothing else counts it, and the cycle collector has
-/// not noted it. False for immortal objects.
+/// Whether a reference to `obj` is the only word that refers to it: nothing else counts it, and the cycle collector does
+/// not know it. False for immortal objects.
 ///
 /// # Safety
-/// `obj` is a live object.
+/// `obj` is a live object of this shard.
 #[inline]
-pub(crate) unsafe fn is_unique(plans: &Plans, obj: *mut Obj) -> bool {
-    // SAFETY: the caller's promise.
+pub(crate) unsafe fn is_unique(ctx: &Ctx, plans: &Plans, obj: *mut Obj) -> bool {
+    // SAFETY: the caller's promise; a context always points at the heap of its shard.
     unsafe {
         match (*obj).count.load(Ordering::Relaxed) {
-            1 => true,
+            1 => !cycles::knows(&*ctx.heap, obj),
             word => word == QUIET | 1 && ((*obj).kind <= KIND_BYTES || !cycles::is_traced(plans, obj)),
         }
     }
@@ -566,13 +581,17 @@ pub unsafe fn released(ctx: &mut Ctx, obj: *mut Obj) {
 }
 
 /// Objects whose count is zero and which are still to be taken apart.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub(crate) struct Dead(Vec<*mut Obj>);
 
 impl Dead {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// Remembers a dead object. When not even the list can grow, the object leaks: memory is then gone for good and
     /// the next allocation traps.
-    fn push(&mut self, obj: *mut Obj) {
+    pub(crate) fn push(&mut self, obj: *mut Obj) {
         if self.0.try_reserve(1).is_ok() {
             self.0.push(obj);
         }
@@ -587,10 +606,6 @@ impl Dead {
         {
             self.0.swap(top, last);
         }
-    }
-
-    pub(crate) fn pop(&mut self) -> Option<*mut Obj> {
-        self.0.pop()
     }
 
     /// Gives up one reference. Texts are freed at once; true when a larger object was put on the list.
@@ -620,86 +635,102 @@ impl Dead {
     }
 }
 
-/// Takes dead objects apart, one after the other. A container is emptied from its end and goes back on the list when
-/// an element dies, so the list grows with the depth of the graph and never with the length of a container.
+/// Takes a dead object apart, and what dies with it.
 ///
 /// # Safety
-/// `first` is dead: its count is zero, nothing refers to it, and the cycle collector does not know it.
+/// `first` is dead: its count is zero and nothing refers to it, not even the cycle collector's list of suspects.
 pub(crate) unsafe fn free_graph(ctx: &mut Ctx, first: *mut Obj) {
     // SAFETY: a context always points at the heap of its shard. The list is taken out, so a nested call has its own.
     let mut dead = Dead(std::mem::take(unsafe { &mut (*ctx.heap).dead }));
-    let plans = plans(ctx);
-    let mut next = Some(first);
-    while let Some(obj) = next {
+    dead.push(first);
+    // SAFETY: the caller's promise.
+    unsafe { free_some(ctx, plans(ctx), &mut dead, &mut u64::MAX.clone()) };
+    // A list that grew large is not kept.
+    if dead.0.capacity() <= 1024 {
+        // SAFETY: as above.
+        unsafe { (*ctx.heap).dead = dead.0 };
+    }
+}
+
+/// Takes dead objects apart, one after the other, until `left` references and objects have been dealt with. A container
+/// is emptied from its end and goes back on the list when an element dies, so the list grows with the depth of the
+/// graph and never with the length of a container.
+///
+/// # Safety
+/// As `free_graph`, for all objects on the list.
+pub(crate) unsafe fn free_some(ctx: &mut Ctx, plans: &Plans, dead: &mut Dead, left: &mut u64) {
+    while *left > 0
+        && let Some(obj) = dead.0.pop()
+    {
+        *left -= 1;
         // SAFETY: every object on the list is dead: its count is zero and nothing else refers to it. It is freed once,
         // after all it held has been given up.
         unsafe {
             match (*obj).kind {
                 KIND_TEXT | KIND_BYTES => text::free(ctx, obj),
-                KIND_MULTI => {
-                    let m = obj.cast::<multi::Multi>();
-                    let slot = plans.slot((*m).element);
-                    let words = plans.words((*m).element);
-                    let mut interrupted = false;
-                    if slot != Slot::Scalar {
-                        while (*m).len > 0 && !interrupted {
-                            (*m).len -= 1;
-                            let word = *(*m).data.add((*m).len as usize * words);
-                            // The container goes below its element.
-                            let top = dead.0.len();
-                            if dead.give_up(ctx, plans, slot, word) {
-                                interrupted = (*m).len > 0;
-                                if interrupted {
-                                    dead.push_below(obj, top);
-                                }
-                            }
-                        }
-                    }
-                    if !interrupted {
-                        free_memory(ctx, plans, obj);
-                    }
-                }
-                KIND_MAP => {
-                    let m = obj.cast::<map::Map>();
-                    let key = plans.slot((*m).key);
-                    let value = plans.slot((*m).value);
-                    let mut interrupted = false;
-                    if key != Slot::Scalar || value != Slot::Scalar {
-                        while !interrupted && let Some(entry) = map::take_last(m) {
-                            // Keys are never containers.
-                            let _ = dead.give_up(ctx, plans, key, *entry);
-                            let top = dead.0.len();
-                            if dead.give_up(ctx, plans, value, *entry.add(1)) {
-                                interrupted = (*m).used > (*m).head;
-                                if interrupted {
-                                    dead.push_below(obj, top);
-                                }
-                            }
-                        }
-                    }
-                    if !interrupted {
-                        free_memory(ctx, plans, obj);
-                    }
-                }
+                KIND_MULTI => empty_multi(ctx, plans, dead, obj, left),
+                KIND_MAP => empty_map(ctx, plans, dead, obj, left),
                 kind => {
                     let plan = plans.classes.get(kind.wrapping_sub(FIRST_CLASS) as usize);
                     debug_assert!(plan.is_some());
-                    if let Some(plan) = plan {
-                        for &(offset, slot) in &plan.slots {
-                            let word = *obj.cast::<u8>().add(offset).cast::<u64>();
-                            let _ = dead.give_up(ctx, plans, slot, word);
-                        }
-                        deallocate(ctx, obj, plan.size);
+                    for &(offset, slot) in plan.iter().flat_map(|plan| &plan.slots) {
+                        let word = *obj.cast::<u8>().add(offset).cast::<u64>();
+                        let _ = dead.give_up(ctx, plans, slot, word);
                     }
+                    free_memory(ctx, plans, obj);
                 }
             }
         }
-        next = dead.pop();
     }
-    // A list that grew large is not kept.
-    if dead.0.capacity() <= 1024 {
-        // SAFETY: as above.
-        unsafe { (*ctx.heap).dead = dead.0 };
+}
+
+/// Takes elements out of a dead multi, until one goes on the list or `left` is used up: then the multi is there below
+/// it. Frees the memory of an empty one.
+unsafe fn empty_multi(ctx: &mut Ctx, plans: &Plans, dead: &mut Dead, obj: *mut Obj, left: &mut u64) {
+    // SAFETY: the caller's promise; elements below `len` are owned by the multi.
+    unsafe {
+        let m = obj.cast::<multi::Multi>();
+        let slot = plans.slot((*m).element);
+        let words = plans.words((*m).element);
+        while slot != Slot::Scalar && (*m).len > 0 {
+            (*m).len -= 1;
+            let word = *(*m).data.add((*m).len as usize * words);
+            let top = dead.0.len();
+            if dead.give_up(ctx, plans, slot, word) || *left == 0 {
+                if (*m).len == 0 {
+                    break;
+                }
+                dead.push_below(obj, top);
+                return;
+            }
+            *left -= 1;
+        }
+        free_memory(ctx, plans, obj);
+    }
+}
+
+/// As `empty_multi`.
+unsafe fn empty_map(ctx: &mut Ctx, plans: &Plans, dead: &mut Dead, obj: *mut Obj, left: &mut u64) {
+    // SAFETY: the caller's promise; entries that are left are owned by the map.
+    unsafe {
+        let m = obj.cast::<map::Map>();
+        let (key, value) = map::slots(plans, &*m);
+        while (key != Slot::Scalar || value != Slot::Scalar)
+            && let Some(entry) = map::take_last(m)
+        {
+            // Keys are never containers.
+            let _ = dead.give_up(ctx, plans, key, *entry);
+            let top = dead.0.len();
+            if dead.give_up(ctx, plans, value, *entry.add(1)) || *left == 0 {
+                if (*m).used <= (*m).head {
+                    break;
+                }
+                dead.push_below(obj, top);
+                return;
+            }
+            *left -= 1;
+        }
+        free_memory(ctx, plans, obj);
     }
 }
 
@@ -708,8 +739,9 @@ pub(crate) unsafe fn free_graph(ctx: &mut Ctx, first: *mut Obj) {
 /// # Safety
 /// `obj` is dead, and what it held has been given up.
 pub(crate) unsafe fn free_memory(ctx: &mut Ctx, plans: &Plans, obj: *mut Obj) {
-    // SAFETY: the caller's promise; the kind says what the object is.
+    // SAFETY: the caller's promise; the kind says what the object is. A context always points at the heap of its shard.
     unsafe {
+        cycles::forget(&mut *ctx.heap, obj);
         match (*obj).kind {
             KIND_MULTI => {
                 let m = obj.cast::<multi::Multi>();

@@ -4,6 +4,7 @@
 //! takes linear time.
 
 use crate::ctx::Ctx;
+use crate::cycles;
 use crate::object::{self, Obj};
 use abi::layout::{IMMORTAL, KIND_BYTES, KIND_TEXT, TEXT_DATA, TEXT_LEN};
 use abi::symbols::{PART_BOOL, PART_FLOAT, PART_INT, PART_TEXT};
@@ -431,7 +432,7 @@ pub unsafe fn append(ctx: &mut Ctx, text: *mut Obj, parts: &[Part]) -> *mut Obj 
             if room <= (*text.cast::<Text>()).capacity as usize {
                 text
             } else {
-                let moved = grow(ctx, text, room);
+                let moved = cycles::with_relief(ctx, |ctx| grow(ctx, text, room));
                 if moved.is_null() {
                     object::release(ctx, text);
                     return moved;
@@ -439,7 +440,7 @@ pub unsafe fn append(ctx: &mut Ctx, text: *mut Obj, parts: &[Part]) -> *mut Obj 
                 moved
             }
         } else {
-            let copy = allocate(ctx, KIND_TEXT, len, room);
+            let copy = cycles::with_relief(ctx, |ctx| allocate(ctx, KIND_TEXT, len, room));
             if !copy.is_null() {
                 data(copy).copy_from_nonoverlapping(bytes(text).as_ptr(), len);
             }

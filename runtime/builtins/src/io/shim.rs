@@ -1,6 +1,7 @@
 //! What the I/O builtins need of `values`, in the form they need it: byte strings, lists of texts, objects of a class.
 
 use values::ctx::Ctx;
+use values::cycles::with_relief;
 use values::object::{self, Obj};
 use values::{multi, text as texts};
 
@@ -8,11 +9,15 @@ pub use sched::shim::{bytes, text};
 
 /// A fresh Bytes object; null with a pending trap 4 when memory is short.
 pub fn new_bytes(ctx: &mut Ctx, b: &[u8]) -> *mut Obj {
-    texts::new_bytes(ctx, b)
+    with_relief(ctx, |ctx| texts::new_bytes(ctx, b))
 }
 
 /// A fresh `multi Text`; null with a pending trap 4 when memory is short.
 pub fn list_of_texts(ctx: &mut Ctx, items: &[Vec<u8>]) -> *mut Obj {
+    with_relief(ctx, |ctx| try_list(ctx, items))
+}
+
+fn try_list(ctx: &mut Ctx, items: &[Vec<u8>]) -> *mut Obj {
     let list = multi::new(ctx, abi::desc::TYPE_TEXT, i64::try_from(items.len()).unwrap_or(0));
     if list.is_null() {
         return list;
@@ -31,7 +36,7 @@ pub fn list_of_texts(ctx: &mut Ctx, items: &[Vec<u8>]) -> *mut Obj {
 
 /// A fresh object of a class with these fields set, by name; null with a pending trap 4 when memory is short.
 pub fn object(ctx: &mut Ctx, class: u32, fields: &[(&str, i64)]) -> *mut Obj {
-    let o = object::new(ctx, class);
+    let o = with_relief(ctx, |ctx| object::new(ctx, class));
     if o.is_null() {
         return o;
     }

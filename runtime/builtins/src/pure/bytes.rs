@@ -1,6 +1,6 @@
 //! Bytes, digests, checksums.
 
-use super::{Ptr, clamped, retained, symbol_table};
+use super::{Ptr, clamped, making, retained, symbol_table};
 use abi::layout::{KIND_BYTES, KIND_TEXT};
 use abi::trap;
 use hmac::{Hmac, Mac};
@@ -32,12 +32,12 @@ symbol_table! {
 
 pub(super) extern "C" fn bytes_of_text(ctx: *mut Ctx, t: *mut Obj) -> *mut Obj {
     // SAFETY: see the module.
-    entry(ctx, |ctx| Ptr(text::new_bytes(ctx, unsafe { bytes(t) }))).0
+    making(ctx, |ctx| Ptr(text::new_bytes(ctx, unsafe { bytes(t) }))).0
 }
 
 pub(super) extern "C" fn text_of_bytes(ctx: *mut Ctx, b: *mut Obj) -> *mut Obj {
     // SAFETY: see the module.
-    entry(ctx, |ctx| Ptr(text::new(ctx, unsafe { bytes(b) }))).0
+    making(ctx, |ctx| Ptr(text::new(ctx, unsafe { bytes(b) }))).0
 }
 
 pub(super) extern "C" fn bytes_len(_: *mut Ctx, b: *mut Obj) -> i64 {
@@ -60,7 +60,7 @@ pub(super) extern "C" fn bytes_at(ctx: *mut Ctx, b: *mut Obj, i: i64) -> i64 {
 
 pub(super) extern "C" fn bytes_slice(ctx: *mut Ctx, b: *mut Obj, start: i64, n: i64) -> *mut Obj {
     // SAFETY: see the module.
-    entry(ctx, |ctx| unsafe {
+    making(ctx, |ctx| unsafe {
         let all = bytes(b);
         let range = clamped(all.len(), start, n);
         if range.len() == all.len() && !b.is_null() {
@@ -85,7 +85,7 @@ pub(super) extern "C" fn bytes_eq(ctx: *mut Ctx, a: *mut Obj, b: *mut Obj) -> u6
 }
 
 pub(super) extern "C" fn bytes_concat(ctx: *mut Ctx, a: *mut Obj, b: *mut Obj) -> *mut Obj {
-    entry(ctx, |ctx| {
+    making(ctx, |ctx| {
         // SAFETY: see the module.
         let (a, b) = unsafe { (bytes(a), bytes(b)) };
         let len = a.len().saturating_add(b.len());
@@ -104,7 +104,7 @@ pub(super) extern "C" fn bytes_concat(ctx: *mut Ctx, a: *mut Obj, b: *mut Obj) -
 }
 
 pub(super) extern "C" fn base64_encode(ctx: *mut Ctx, b: *mut Obj) -> *mut Obj {
-    entry(ctx, |ctx| {
+    making(ctx, |ctx| {
         // SAFETY: see the module.
         let from = unsafe { bytes(b) };
         match codec::base64::encoded_len(from.len()).filter(|&len| len <= text::MAX_LEN) {
@@ -122,21 +122,21 @@ pub(super) extern "C" fn base64_encode(ctx: *mut Ctx, b: *mut Obj) -> *mut Obj {
 
 pub(super) extern "C" fn base64_decode(ctx: *mut Ctx, t: *mut Obj) -> *mut Obj {
     // SAFETY: see the module.
-    entry(ctx, |ctx| Ptr(values::decode::base64(ctx, unsafe { bytes(t) }))).0
+    making(ctx, |ctx| Ptr(values::decode::base64(ctx, unsafe { bytes(t) }))).0
 }
 
 pub(super) extern "C" fn sha1(ctx: *mut Ctx, b: *mut Obj) -> *mut Obj {
     // SAFETY: see the module.
-    entry(ctx, |ctx| Ptr(text::new_bytes(ctx, &Sha1::digest(unsafe { bytes(b) })))).0
+    making(ctx, |ctx| Ptr(text::new_bytes(ctx, &Sha1::digest(unsafe { bytes(b) })))).0
 }
 
 pub(super) extern "C" fn sha256(ctx: *mut Ctx, b: *mut Obj) -> *mut Obj {
     // SAFETY: see the module.
-    entry(ctx, |ctx| Ptr(text::new_bytes(ctx, &Sha256::digest(unsafe { bytes(b) })))).0
+    making(ctx, |ctx| Ptr(text::new_bytes(ctx, &Sha256::digest(unsafe { bytes(b) })))).0
 }
 
 pub(super) extern "C" fn hmac_sha256(ctx: *mut Ctx, key: *mut Obj, msg: *mut Obj) -> *mut Obj {
-    entry(ctx, |ctx| {
+    making(ctx, |ctx| {
         // SAFETY: see the module.
         let (key, msg) = unsafe { (bytes(key), bytes(msg)) };
         match Hmac::<Sha256>::new_from_slice(key) {

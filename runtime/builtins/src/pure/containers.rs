@@ -1,10 +1,10 @@
 //! `multi` and `map`.
 
-use super::{Pair, Ptr, symbol_table};
+use super::{Pair, Ptr, making, symbol_table};
 use abi::trap;
 use values::ctx::{Ctx, entry};
 use values::object::Obj;
-use values::{map, multi};
+use values::{cycles, map, multi};
 
 symbol_table! {
     "multi.new" = multi_new,
@@ -33,7 +33,11 @@ fn receiver(ctx: &mut Ctx, obj: *mut Obj) -> bool {
 }
 
 pub(super) extern "C" fn multi_new(ctx: *mut Ctx, element: u64, hint: i64) -> *mut Obj {
-    entry(ctx, |ctx| Ptr(multi::new(ctx, element as u32, hint))).0
+    making(ctx, |ctx| {
+        cycles::poll(ctx);
+        Ptr(multi::new(ctx, element as u32, hint))
+    })
+    .0
 }
 
 /// Outside `entry`: lengths are bounded before they are computed with, and storage is written through pointers.
@@ -41,7 +45,7 @@ pub(super) extern "C" fn multi_push(ctx: *mut Ctx, list: *mut Obj, first: u64, s
     // SAFETY: see the module. Nothing is pushed to null, whose element cannot be released for want of its type.
     unsafe {
         if receiver(&mut *ctx, list) {
-            let _ = multi::push(&mut *ctx, list, first, second);
+            let _ = multi::push_with_relief(&mut *ctx, list, first, second);
         }
     }
 }
@@ -80,7 +84,7 @@ pub(super) extern "C" fn multi_shift(ctx: *mut Ctx, list: *mut Obj) -> Pair {
 
 pub(super) extern "C" fn multi_slice(ctx: *mut Ctx, list: *mut Obj, from: i64, to: i64) -> *mut Obj {
     // SAFETY: see the module.
-    entry(ctx, |ctx| unsafe {
+    making(ctx, |ctx| unsafe {
         if !receiver(ctx, list) {
             return Ptr::default();
         }
@@ -91,7 +95,7 @@ pub(super) extern "C" fn multi_slice(ctx: *mut Ctx, list: *mut Obj, from: i64, t
 
 pub(super) extern "C" fn multi_sort(ctx: *mut Ctx, list: *mut Obj) {
     // SAFETY: see the module.
-    entry(ctx, |ctx| unsafe {
+    making(ctx, |ctx| unsafe {
         if receiver(ctx, list) {
             multi::sort(ctx, list);
         }
@@ -108,7 +112,11 @@ pub(super) extern "C" fn multi_reverse(ctx: *mut Ctx, list: *mut Obj) {
 }
 
 pub(super) extern "C" fn map_new(ctx: *mut Ctx, key: u64, value: u64) -> *mut Obj {
-    entry(ctx, |ctx| Ptr(map::new(ctx, key as u32, value as u32))).0
+    making(ctx, |ctx| {
+        cycles::poll(ctx);
+        Ptr(map::new(ctx, key as u32, value as u32))
+    })
+    .0
 }
 
 /// Outside `entry`: the search masks every slot and follows positions that the index holds.
@@ -124,7 +132,7 @@ pub(super) extern "C" fn map_slot(ctx: *mut Ctx, map: *mut Obj, key: u64) -> *mu
         if !receiver(&mut *ctx, map) {
             return std::ptr::null_mut();
         }
-        map::slot(&mut *ctx, map, key)
+        cycles::with_relief(&mut *ctx, |ctx| map::slot(ctx, map, key))
     }
 }
 

@@ -1,6 +1,6 @@
 //! JSON, structural equality and class names: functions over values of any type.
 
-use super::{Ptr, symbol_table, text_or_empty};
+use super::{Ptr, making, symbol_table, text_or_empty};
 use abi::layout::FIRST_CLASS;
 use abi::trap;
 use values::ctx::{Ctx, entry};
@@ -19,17 +19,17 @@ symbol_table! {
 
 pub(super) extern "C" fn json_encode(ctx: *mut Ctx, ty: u64, first: u64, second: u64) -> *mut Obj {
     // SAFETY: see the module.
-    entry(ctx, |ctx| Ptr(unsafe { encode::encode(ctx, ty as u32, first, second) })).0
+    making(ctx, |ctx| Ptr(unsafe { encode::encode(ctx, ty as u32, first, second) })).0
 }
 
 pub(super) extern "C" fn json_decode(ctx: *mut Ctx, ty: u64, document: *mut Obj) -> *mut Obj {
     // SAFETY: see the module.
-    entry(ctx, |ctx| Ptr(unsafe { decode::decode(ctx, ty as u32, document) })).0
+    making(ctx, |ctx| Ptr(unsafe { decode::decode(ctx, ty as u32, document) })).0
 }
 
 pub(super) extern "C" fn assert_eq(ctx: *mut Ctx, ty: u64, a: u64, a2: u64, b: u64, b2: u64) {
     // SAFETY: see the module.
-    entry(ctx, |ctx| unsafe {
+    making(ctx, |ctx| unsafe {
         let ty = ty as u32;
         if equal::equal(ctx, ty, [a, a2], [b, b2]) {
             return;

@@ -1,7 +1,6 @@
 //! Making and freeing objects.
 
 use super::symbol_table;
-use abi::trap;
 use values::ctx::Ctx;
 use values::cycles;
 use values::object::{self, Obj};
@@ -16,20 +15,7 @@ pub(super) extern "C" fn new(ctx: *mut Ctx, class: u64) -> *mut Obj {
     // SAFETY: generated code passes the context of the running fiber.
     let ctx = unsafe { &mut *ctx };
     cycles::poll(ctx);
-    let obj = object::new(ctx, class as u32);
-    if obj.is_null() { second_try(ctx, class as u32) } else { obj }
-}
-
-/// Memory was short: tries again after a collection.
-#[cold]
-fn second_try(ctx: &mut Ctx, class: u32) -> *mut Obj {
-    if ctx.trap != trap::OOM || !cycles::relieve(ctx) {
-        return std::ptr::null_mut();
-    }
-    // The text of trap 4 is immortal.
-    ctx.trap = 0;
-    ctx.trap_msg = std::ptr::null_mut();
-    object::new(ctx, class)
+    cycles::with_relief(ctx, |ctx| object::new(ctx, class as u32))
 }
 
 /// Outside `entry`: releasing indexes nothing, and its lists report failure to grow instead of panicking.

@@ -14,7 +14,8 @@ mod traps;
 #[cfg(test)]
 mod tests;
 
-use values::ctx::Ctx;
+use values::ctx::{Ctx, entry};
+use values::cycles;
 use values::object::Obj;
 
 /// Name and address of a runtime function.
@@ -42,6 +43,11 @@ macro_rules! symbol_table {
     };
 }
 use symbol_table;
+
+/// `entry` for functions that make something and change nothing: without memory they run again after a collection.
+fn making<R: Default>(ctx: *mut Ctx, f: impl Fn(&mut Ctx) -> R) -> R {
+    entry(ctx, |ctx| cycles::with_relief(ctx, &f))
+}
 
 /// Two result words.
 #[repr(C)]

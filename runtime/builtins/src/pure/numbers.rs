@@ -1,6 +1,6 @@
 //! Conversions between numbers and to text.
 
-use super::{Ptr, symbol_table};
+use super::{Ptr, making, symbol_table};
 use abi::trap;
 use values::ctx::{Ctx, entry};
 use values::object::Obj;
@@ -34,7 +34,7 @@ pub(super) extern "C" fn parse_float(ctx: *mut Ctx, t: *mut Obj) -> f64 {
 }
 
 pub(super) extern "C" fn float_to_text(ctx: *mut Ctx, f: f64) -> *mut Obj {
-    entry(ctx, |ctx| Ptr(text::new(ctx, codec::float::format(f).as_bytes()))).0
+    making(ctx, |ctx| Ptr(text::new(ctx, codec::float::format(f).as_bytes()))).0
 }
 
 pub(super) extern "C" fn sqrt(_: *mut Ctx, f: f64) -> f64 {

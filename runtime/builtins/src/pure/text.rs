@@ -1,6 +1,6 @@
 //! Texts.
 
-use super::{Pair, Ptr, clamped, retained, symbol_table};
+use super::{Pair, Ptr, clamped, making, retained, symbol_table};
 use abi::desc::TYPE_TEXT;
 use abi::layout::KIND_TEXT;
 use abi::symbols::PART_FLOAT;
@@ -9,9 +9,9 @@ use codec::Sink;
 use codec::int::is_blank;
 use memchr::memmem;
 use values::ctx::{Ctx, entry};
-use values::multi;
 use values::object::{self, Obj};
 use values::text::{self, Builder, Part, bytes};
+use values::{cycles, multi};
 
 symbol_table! {
     "text.concat" = concat,
@@ -59,9 +59,9 @@ pub(super) extern "C" fn concat(ctx: *mut Ctx, from: *const Part, n: u64) -> *mu
     unsafe {
         let parts = parts(from, n);
         if parts.iter().any(|p| p.kind == PART_FLOAT) {
-            return entry(ctx, |ctx| Ptr(text::concat(ctx, parts))).0;
+            return making(ctx, |ctx| Ptr(text::concat(ctx, parts))).0;
         }
-        text::concat(&mut *ctx, parts)
+        cycles::with_relief(&mut *ctx, |ctx| text::concat(ctx, parts))
     }
 }
 
@@ -123,7 +123,7 @@ unsafe fn piece(ctx: &mut Ctx, t: *mut Obj, part: &[u8]) -> *mut Obj {
 
 pub(super) extern "C" fn substr(ctx: *mut Ctx, t: *mut Obj, start: i64, n: i64) -> *mut Obj {
     // SAFETY: see the module.
-    entry(ctx, |ctx| unsafe {
+    making(ctx, |ctx| unsafe {
         let all = bytes(t);
         let range = clamped(all.len(), start, n);
         Ptr(piece(ctx, t, all.get(range).unwrap_or_default()))
@@ -157,7 +157,7 @@ pub(super) extern "C" fn ends_with(_: *mut Ctx, t: *mut Obj, s: *mut Obj) -> u64
 
 pub(super) extern "C" fn trim(ctx: *mut Ctx, t: *mut Obj) -> *mut Obj {
     // SAFETY: see the module.
-    entry(ctx, |ctx| unsafe {
+    making(ctx, |ctx| unsafe {
         let mut part = bytes(t);
         while let [first, rest @ ..] = part
             && is_blank(*first)
@@ -176,7 +176,7 @@ pub(super) extern "C" fn trim(ctx: *mut Ctx, t: *mut Obj) -> *mut Obj {
 
 pub(super) extern "C" fn to_lower(ctx: *mut Ctx, t: *mut Obj) -> *mut Obj {
     // SAFETY: see the module.
-    entry(ctx, |ctx| unsafe {
+    making(ctx, |ctx| unsafe {
         let from = bytes(t);
         if !from.iter().any(u8::is_ascii_uppercase) {
             return Ptr(if t.is_null() { text::empty() } else { retained(t) });
@@ -227,7 +227,7 @@ fn collect<'a>(ctx: &mut Ctx, pieces: impl Iterator<Item = &'a [u8]>) -> *mut Ob
 }
 
 pub(super) extern "C" fn split(ctx: *mut Ctx, t: *mut Obj, sep: *mut Obj) -> *mut Obj {
-    entry(ctx, |ctx| {
+    making(ctx, |ctx| {
         // SAFETY: see the module.
         let (t, sep) = unsafe { (bytes(t), bytes(sep)) };
         if sep.is_empty() {
@@ -249,12 +249,12 @@ pub(super) extern "C" fn split(ctx: *mut Ctx, t: *mut Obj, sep: *mut Obj) -> *mu
 
 pub(super) extern "C" fn split_ws(ctx: *mut Ctx, t: *mut Obj) -> *mut Obj {
     // SAFETY: see the module.
-    entry(ctx, |ctx| Ptr(collect(ctx, split_words(unsafe { bytes(t) })))).0
+    making(ctx, |ctx| Ptr(collect(ctx, split_words(unsafe { bytes(t) })))).0
 }
 
 pub(super) extern "C" fn join(ctx: *mut Ctx, list: *mut Obj, sep: *mut Obj) -> *mut Obj {
     // SAFETY: see the module; the elements are texts or null.
-    entry(ctx, |ctx| unsafe {
+    making(ctx, |ctx| unsafe {
         let sep = bytes(sep);
         let elements = multi::words(ctx, list);
         let parts = || elements.iter().map(|&e| bytes(e as *mut Obj));
@@ -278,7 +278,7 @@ pub(super) extern "C" fn join(ctx: *mut Ctx, list: *mut Obj, sep: *mut Obj) -> *
 /// Outside `entry` as `concat`.
 pub(super) extern "C" fn int_to_text(ctx: *mut Ctx, n: i64) -> *mut Obj {
     // SAFETY: see the module.
-    text::new(unsafe { &mut *ctx }, codec::int::format(n).as_bytes())
+    cycles::with_relief(unsafe { &mut *ctx }, |ctx| text::new(ctx, codec::int::format(n).as_bytes()))
 }
 
 pub(super) extern "C" fn utf8_check(ctx: *mut Ctx, t: *mut Obj) -> i64 {

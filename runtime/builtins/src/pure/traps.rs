@@ -1,6 +1,6 @@
 //! Raising traps, and what `catch` and `trap_stack` read of them.
 
-use super::{Ptr, retained, symbol_table, text_or_empty};
+use super::{Ptr, making, retained, symbol_table, text_or_empty};
 use values::ctx::{Ctx, Image, entry};
 use values::object::{self, Obj};
 use values::{text, trace};
@@ -79,7 +79,7 @@ pub(super) extern "C" fn clear(ctx: *mut Ctx) {
 }
 
 pub(super) extern "C" fn stack(ctx: *mut Ctx) -> *mut Obj {
-    entry(ctx, |ctx| {
+    making(ctx, |ctx| {
         let lines = trace::lines(image(ctx), &ctx.caught_frames);
         Ptr(text::new(ctx, lines.as_bytes()))
     })

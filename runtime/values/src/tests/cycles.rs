@@ -7,23 +7,23 @@ use crate::{copy, cycles, map, multi, shape};
 use abi::desc::{ClassDesc, ClassKind, FieldDesc, Shapes, TYPE_INT, TYPE_TEXT, TypeDesc, UnionDesc};
 
 /// Type of the elements of `kids` and the values of `names`.
-const NODE: u32 = 6;
+pub(super) const NODE: u32 = 6;
 /// Fields of a node.
-const NEXT: usize = 1;
-const PREV: usize = 2;
-const KIDS: usize = 3;
-const NAMES: usize = 4;
-const ANY: usize = 5;
-const MAYBE: usize = 6;
-const LEAF: usize = 7;
+pub(super) const NEXT: usize = 1;
+pub(super) const PREV: usize = 2;
+pub(super) const KIDS: usize = 3;
+pub(super) const NAMES: usize = 4;
+pub(super) const ANY: usize = 5;
+pub(super) const MAYBE: usize = 6;
+pub(super) const LEAF: usize = 7;
 
-const NODE_CLASS: u32 = 0;
+pub(super) const NODE_CLASS: u32 = 0;
 const LEAF_CLASS: u32 = 1;
 const SOME_CLASS: u32 = 2;
 
 /// `Node { n: Int, next: ?Node, prev: ?Node, kids: multi Node, names: map<Text, Node>, any: ?Interface,
 /// maybe: ?(Some(Node) | None), leaf: ?Leaf }` and `Leaf { tag: Text }`.
-fn shapes() -> Shapes {
+pub(super) fn shapes() -> Shapes {
     let mut s = fixed_shapes();
     let node = add_type(&mut s, TypeDesc::Object(NODE_CLASS));
     assert_eq!(node, NODE);
@@ -59,12 +59,12 @@ fn shapes() -> Shapes {
     s
 }
 
-fn node(w: &mut World) -> *mut Obj {
+pub(super) fn node(w: &mut World) -> *mut Obj {
     object::new(&mut w.ctx, NODE_CLASS)
 }
 
 /// Lets field `i` of `from` refer to `to`, which is retained, and releases what it referred to.
-fn set(w: &mut World, from: *mut Obj, i: usize, to: *mut Obj) {
+pub(super) fn set(w: &mut World, from: *mut Obj, i: usize, to: *mut Obj) {
     unsafe {
         object::retain(to);
         let place = from.cast::<u64>().add(1 + i);
@@ -73,12 +73,12 @@ fn set(w: &mut World, from: *mut Obj, i: usize, to: *mut Obj) {
     }
 }
 
-fn get(from: *mut Obj, i: usize) -> *mut Obj {
+pub(super) fn get(from: *mut Obj, i: usize) -> *mut Obj {
     unsafe { *from.cast::<u64>().add(1 + i) as *mut Obj }
 }
 
 /// As `set`, by a path of this kind.
-fn link(w: &mut World, from: *mut Obj, kind: usize, to: *mut Obj) {
+pub(super) fn link(w: &mut World, from: *mut Obj, kind: usize, to: *mut Obj) {
     unsafe {
         match kind {
             KIDS => {
@@ -110,7 +110,7 @@ fn link(w: &mut World, from: *mut Obj, kind: usize, to: *mut Obj) {
     }
 }
 
-const LINKS: [usize; 6] = [NEXT, PREV, KIDS, NAMES, ANY, MAYBE];
+pub(super) const LINKS: [usize; 6] = [NEXT, PREV, KIDS, NAMES, ANY, MAYBE];
 
 #[test]
 fn classes_on_cycles_are_found() {
@@ -355,12 +355,25 @@ fn random_graphs_follow_the_model() {
 
 /// The nodes that the model reaches are alive with the right counts, and nothing else is.
 fn check(w: &World, nodes: &[(*mut Obj, u32)], edges: &[Vec<(usize, usize)>], alive: &[bool]) {
+    let objects = check_reached(w, nodes, edges, alive);
     let mut counts: Vec<i32> = nodes.iter().map(|n| n.1 as i32).collect();
+    let alive = || (0..nodes.len()).filter(|&i| alive[i]);
+    alive().for_each(|i| edges[i].iter().for_each(|e| counts[e.1] += 1));
+    alive().for_each(|i| assert_eq!(unsafe { object::count(nodes[i].0) }, counts[i]));
+    assert_eq!(w.live().0, objects);
+}
+
+/// The nodes that the model reaches are unharmed: how many objects they are, containers included.
+pub(super) fn check_reached(
+    w: &World,
+    nodes: &[(*mut Obj, u32)],
+    edges: &[Vec<(usize, usize)>],
+    alive: &[bool],
+) -> i64 {
     let mut objects = 0;
-    for (i, _) in alive.iter().enumerate().filter(|(_, alive)| **alive) {
+    for i in (0..nodes.len()).filter(|&i| alive[i]) {
         let obj = nodes[i].0;
         objects += 1;
-        edges[i].iter().for_each(|e| counts[e.1] += 1);
         assert_eq!(unsafe { *obj.cast::<u64>().add(1) }, i as u64);
         for kind in LINKS {
             let wanted: Vec<_> = edges[i].iter().filter(|e| e.0 == kind).map(|e| nodes[e.1].0 as u64).collect();
@@ -372,8 +385,8 @@ fn check(w: &World, nodes: &[(*mut Obj, u32)], edges: &[Vec<(usize, usize)>], al
             let found = match kind {
                 KIDS => unsafe { multi::words(&w.ctx, held).to_vec() },
                 NAMES => unsafe {
-                    // The key is shared by nobody.
-                    objects += 1;
+                    // The keys are shared by nobody.
+                    objects += map::entries(held).count() as i64;
                     map::entries(held).map(|e| *e.add(1)).collect()
                 },
                 MAYBE => vec![get(held, 0) as u64],
@@ -383,8 +396,5 @@ fn check(w: &World, nodes: &[(*mut Obj, u32)], edges: &[Vec<(usize, usize)>], al
             assert_eq!(found, wanted);
         }
     }
-    for (i, _) in alive.iter().enumerate().filter(|(_, alive)| **alive) {
-        assert_eq!(unsafe { object::count(nodes[i].0) }, counts[i]);
-    }
-    assert_eq!(w.live().0, objects);
+    objects
 }

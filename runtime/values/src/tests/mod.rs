@@ -14,6 +14,7 @@ mod json;
 mod maps;
 mod memory;
 mod multis;
+mod slices;
 mod texts;
 mod traces;
 

@@ -1,0 +1,440 @@
+//! The cycle collector: finds garbage that holds itself, by trial deletion (Bacon and Rajan, 2001), in short steps between
+//! which the program goes on.
+//!
+//! Only objects that can be on a cycle take part (`crate::shape`); the flag `layout::QUIET` keeps all others, and those
+//! that are noted already, away from here. An object that loses a reference but not its last is noted as a suspect, with
+//! `QUIET`. A collection makes nodes of the suspects, without `QUIET`, and of what they reach, records every reference
+//! between nodes, and frees the nodes that have no other reference and cannot be reached from one that has.
+//!
+//! Why that is sound though the program runs in between: while a collection records, whatever takes a reference out of
+//! an object either releases it, which notes what it referred to, or comes here (`moved_out`, `reordered`). So a node
+//! without `QUIET` has lost no reference since it was met, and all that were recorded to it exist at the time T when the
+//! last one is. If later its count equals their number still, that was its count at T too, for it can only have grown.
+//! Take the nodes for which this holds and which no other node leads to by recorded references: at T only members of
+//! this set referred to its members, so nobody can have reached them since. Words on stacks that are not counted do not
+//! matter: each was read from a place that a counted word leads to, and the way there lies outside the set.
+//!
+//! A step runs where generated code may trap or give way (`poll`); the units of work owed grow with calls and with
+//! memory, so a collection ends before memory has grown by much. The tables count as memory of the program. A collection
+//! that has no room for them makes its suspects suspects again, and the next one begins with fewer.
+
+mod chunks;
+mod collection;
+mod graph;
+
+use crate::ctx::{Ctx, Heap};
+use crate::object::{self, Dead, Obj, Plans, Slot, plans};
+use crate::{map, multi, text};
+use abi::desc::TypeIdx;
+use abi::layout::{FIRST_CLASS, KIND_MAP, KIND_MULTI, QUIET};
+use abi::trap;
+use chunks::{Chunks, push, shrink};
+use collection::{Phase, Progress, advance, begin};
+use graph::Graph;
+use std::sync::atomic::Ordering;
+
+/// Fewest suspects that start a collection, while memory does not grow.
+const SUSPECTS: usize = 10_000;
+/// Growth in bytes from the end of one collection to the end of the next, at least and with plenty of memory: half of it
+/// goes by before the next one starts.
+const GROWTH: i64 = 16 << 20;
+/// The same where memory is short.
+const LEAST_GROWTH: i64 = 1 << 20;
+/// Dead suspects that are worth looking for.
+const DEAD: usize = 64;
+/// Suspects that are looked at for dead ones at a time.
+const LOOKED_AT: usize = 16;
+/// An object that dies soon after it was noted is looked for among this many.
+const RECENT: usize = 8;
+
+/// Units of work done at once, but where the program gives way: there it may be `LONG_STEP`.
+pub const STEP: u64 = 1000;
+pub const LONG_STEP: u64 = 4 * STEP;
+/// Units owed for a call that makes an object, and for giving way.
+const PER_OBJECT: i64 = 2;
+const PER_YIELD: i64 = 64;
+/// Bytes of growth for which a unit is owed; and units for a byte once growth has come to what was meant for all of the
+/// collection. The units of a collection are not more than half of the bytes that are live when it starts: it looks at
+/// the words of some objects four times at most.
+const BYTES_PER_UNIT: i64 = 2;
+const HURRIED: i64 = 4;
+/// Collections tried when memory is short.
+const TRIES: u32 = 32;
+
+/// What a shard knows about possible garbage cycles.
+#[derive(Debug, Default)]
+pub(crate) struct Cycles {
+    /// Each once with `QUIET` set, dead ones included; before them those that the collection began with.
+    suspects: Chunks<*mut Obj>,
+    /// How many the collection began with; their places keep the order of their nodes.
+    roots: usize,
+    /// How many suspects have died.
+    dead: usize,
+    /// The next suspect to be looked at for dead ones.
+    hand: usize,
+    /// Suspects that start a collection, beyond `SUSPECTS`.
+    patience: usize,
+    /// How often the number of suspects is halved before a collection begins, for want of memory.
+    halvings: u32,
+    /// Live bytes that start a collection, or its next step: there is something to do at each poll while it goes on.
+    bytes: i64,
+    /// Units of work that are owed.
+    debt: i64,
+    /// Live bytes after the last step, growth since the collection began, and how much is meant for all of it.
+    seen: i64,
+    grown: i64,
+    allowed: i64,
+    progress: Progress,
+    graph: Graph,
+    /// Dead objects that the collection has come upon.
+    pending: Dead,
+}
+
+/// # Safety
+/// `obj` is a live object, not immortal.
+#[inline]
+unsafe fn word(obj: *mut Obj) -> i32 {
+    // SAFETY: the caller's promise.
+    unsafe { (*obj).count.load(Ordering::Relaxed) }
+}
+
+/// # Safety
+/// `obj` is a live object of this shard, not immortal.
+#[inline]
+unsafe fn set_word(obj: *mut Obj, word: i32) {
+    // SAFETY: the caller's promise.
+    unsafe { (*obj).count.store(word, Ordering::Relaxed) };
+}
+
+// -- suspects ----------------------------------------------------------------------------------------------------
+
+/// Decides about an object that a release has left with a count word of `QUIET` or less: true, it is dead and the
+/// caller frees it. Otherwise it is a suspect now, or a dead one that `purge` frees.
+///
+/// # Safety
+/// `obj` is an object of this shard, one of whose references was just given up; it is no text.
+#[inline]
+pub(crate) unsafe fn settle(heap: &mut Heap, plans: &Plans, obj: *mut Obj) -> bool {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let left = word(obj);
+        if left == 0 || (left == QUIET && !is_traced(plans, obj)) {
+            return true;
+        }
+        if left < QUIET {
+            note(heap, obj);
+            return false;
+        }
+        let cycles = &mut heap.cycles;
+        let len = cycles.suspects.len();
+        let recent = len.saturating_sub(RECENT).max(cycles.roots)..len;
+        if let Some(at) = recent.clone().find(|&i| cycles.suspects.get(i) == Some(obj)) {
+            cycles.suspects.swap_remove(at);
+            return true;
+        }
+        cycles.dead += 1;
+        false
+    }
+}
+
+/// Makes an object a suspect. Without memory for that it is found, should it be garbage, when it is released once more.
+///
+/// # Safety
+/// `obj` is a live object of this shard whose count word is below `QUIET`.
+unsafe fn note(heap: &mut Heap, obj: *mut Obj) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        if push(heap, |heap| &mut heap.cycles.suspects, obj) {
+            set_word(obj, word(obj) | QUIET);
+        } else {
+            heap.cycles.progress.broken = true;
+        }
+    }
+}
+
+/// Notes an object that is no longer referred to from where it was, should a collection have seen it there.
+///
+/// # Safety
+/// `obj` is null or a live object of this shard.
+unsafe fn lost(heap: &mut Heap, obj: *mut Obj) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        if !obj.is_null() && (0..QUIET).contains(&word(obj)) {
+            note(heap, obj);
+        }
+    }
+}
+
+/// To be called when a value of type `ty` leaves an object, and its reference goes to the caller instead of being given
+/// up.
+///
+/// # Safety
+/// `word` is a live value of this type, of this shard.
+#[inline]
+pub(crate) unsafe fn moved_out(ctx: &Ctx, ty: TypeIdx, word: u64) {
+    // SAFETY: the caller's promise; a context always points at the heap of its shard.
+    unsafe {
+        if (*ctx.heap).cycles.progress.watches() && plans(ctx).slot(ty) == Slot::Counted {
+            lost(&mut *ctx.heap, word as *mut Obj);
+        }
+    }
+}
+
+/// To be called when the elements of a container, of type `ty`, have changed places.
+///
+/// # Safety
+/// `words` are live values of this type, of this shard.
+pub(crate) unsafe fn reordered(ctx: &Ctx, ty: TypeIdx, container: *mut Obj, words: &[u64]) {
+    // SAFETY: the caller's promise; a context always points at the heap of its shard.
+    unsafe {
+        if plans(ctx).slot(ty) == Slot::Counted {
+            collection::reordered(&mut *ctx.heap, container, words);
+        }
+    }
+}
+
+/// To be called before an object is freed.
+#[inline]
+pub(crate) fn forget(heap: &mut Heap, obj: *mut Obj) {
+    if heap.cycles.progress.watches() {
+        heap.cycles.graph.forget(obj);
+    }
+}
+
+/// Whether a collection has met the object.
+pub(crate) fn knows(heap: &Heap, obj: *mut Obj) -> bool {
+    heap.cycles.progress.watches() && heap.cycles.graph.number(obj).is_some()
+}
+
+/// Frees some of the suspects that have died, once they are many.
+#[inline]
+pub(crate) fn tidy(ctx: &mut Ctx) {
+    // SAFETY: a context always points at the heap of its shard.
+    let cycles = unsafe { &(*ctx.heap).cycles };
+    if cycles.dead >= DEAD && cycles.dead * 2 > cycles.suspects.len() - cycles.roots {
+        purge(ctx);
+    }
+}
+
+#[cold]
+fn purge(ctx: &mut Ctx) {
+    for _ in 0..LOOKED_AT {
+        // SAFETY: a context always points at the heap of its shard; no reference is held across `free_graph`. What is
+        // on the list with no reference left is freed by nobody else.
+        unsafe {
+            let cycles = &mut (*ctx.heap).cycles;
+            cycles.hand =
+                if cycles.hand < cycles.suspects.len() { cycles.hand.max(cycles.roots) } else { cycles.roots };
+            let Some(obj) = cycles.suspects.get(cycles.hand) else { return };
+            if word(obj) == QUIET {
+                cycles.suspects.swap_remove(cycles.hand);
+                cycles.dead = cycles.dead.saturating_sub(1);
+                object::free_graph(ctx, obj);
+            } else {
+                cycles.hand += 1;
+            }
+        }
+    }
+}
+
+/// Whether the object can be on a cycle.
+///
+/// # Safety
+/// `obj` is a live object.
+#[inline]
+pub(crate) unsafe fn is_traced(plans: &Plans, obj: *mut Obj) -> bool {
+    // SAFETY: the caller's promise; the kind says what the object is.
+    unsafe {
+        match (*obj).kind {
+            KIND_MULTI => plans.traced_multi((*obj.cast::<multi::Multi>()).element),
+            KIND_MAP => plans.traced_map((*obj.cast::<map::Map>()).value),
+            kind => plans.classes.get(kind.wrapping_sub(FIRST_CLASS) as usize).is_some_and(|c| c.traced),
+        }
+    }
+}
+
+// -- pace --------------------------------------------------------------------------------------------------------
+
+/// Does some of the work of a collection, when there are many suspects, or some and memory has grown. Called where
+/// generated code may trap or give way: every word that refers to an object is counted there, or was read from what
+/// such a word leads to.
+#[inline]
+pub fn poll(ctx: &mut Ctx) {
+    if is_due(ctx) {
+        work(ctx, PER_OBJECT, STEP);
+    }
+}
+
+/// As `poll`, where the program gives way to others.
+pub fn poll_between(ctx: &mut Ctx) {
+    if is_due(ctx) {
+        work(ctx, PER_YIELD, LONG_STEP);
+    }
+}
+
+/// As `poll`, when there is nothing else to do. True: there is more.
+pub fn poll_idle(ctx: &mut Ctx) -> bool {
+    // SAFETY: a context always points at the heap of its shard.
+    let is_idle = |ctx: &Ctx| unsafe { (*ctx.heap).cycles.progress.phase == Phase::Idle };
+    if !is_idle(ctx) {
+        work(ctx, STEP as i64, STEP);
+    }
+    !is_idle(ctx)
+}
+
+#[inline]
+fn is_due(ctx: &Ctx) -> bool {
+    // SAFETY: a context always points at the heap of its shard.
+    let heap = unsafe { &*ctx.heap };
+    heap.bytes_live > heap.cycles.bytes || heap.cycles.suspects.len() >= SUSPECTS + heap.cycles.patience
+}
+
+/// Begins a collection if none is on its way, and takes the step that is due, of `most` units at most.
+#[cold]
+fn work(ctx: &mut Ctx, units: i64, most: u64) {
+    // SAFETY: a context always points at the heap of its shard; the reference is not used after `advance`. Callers
+    // promise what `poll` says.
+    unsafe {
+        let heap = &mut *ctx.heap;
+        if heap.cycles.progress.phase == Phase::Idle {
+            if heap.cycles.suspects.len() == 0 {
+                heap.cycles.bytes = heap.bytes_live.saturating_add(growth(heap) / 2);
+                return;
+            }
+            start(heap);
+        }
+        let grown = heap.bytes_live - heap.cycles.seen;
+        let cycles = &mut heap.cycles;
+        cycles.grown += grown;
+        cycles.debt +=
+            units + if cycles.grown <= cycles.allowed { grown.max(0) / BYTES_PER_UNIT } else { grown.max(0) * HURRIED };
+        let step = cycles.debt.unsigned_abs().min(most);
+        if step >= STEP {
+            cycles.debt -= step as i64;
+            let _ = advance(ctx, step);
+        }
+        (*ctx.heap).cycles.seen = (*ctx.heap).bytes_live;
+    }
+}
+
+/// Growth in bytes after which garbage should be gone.
+fn growth(heap: &Heap) -> i64 {
+    let room = ((object::heap_limit() - heap.bytes_live) / 2).max(LEAST_GROWTH);
+    heap.bytes_live.max(GROWTH).min(room)
+}
+
+fn start(heap: &mut Heap) {
+    let allowed = growth(heap) / 2;
+    let cycles = &mut heap.cycles;
+    let roots = (cycles.suspects.len() >> cycles.halvings.min(usize::BITS - 1)).max(1);
+    cycles.bytes = i64::MIN;
+    cycles.debt = 0;
+    cycles.seen = heap.bytes_live;
+    cycles.grown = 0;
+    cycles.allowed = allowed;
+    begin(heap, roots);
+}
+
+/// A collection has ended: when the next one is due.
+fn ended(heap: &mut Heap) {
+    heap.cycles.bytes = heap.bytes_live.saturating_add(growth(heap) / 2);
+    let cycles = &mut heap.cycles;
+    if cycles.progress.abandoned {
+        cycles.halvings += 1;
+        cycles.patience = cycles.patience.max(cycles.suspects.len()) * 2;
+    } else {
+        cycles.halvings = cycles.halvings.saturating_sub(1);
+        cycles.patience = cycles.progress.live.saturating_sub(SUSPECTS);
+    }
+}
+
+/// Begins a collection if none is on its way, and takes `units` units of work: how many objects it knows when it goes on.
+#[cfg(test)]
+pub(crate) fn step(ctx: &mut Ctx, units: u64) -> Option<usize> {
+    // SAFETY: tests hold counted references only, and their contexts have a heap.
+    unsafe {
+        let heap = &mut *ctx.heap;
+        if heap.cycles.progress.phase == Phase::Idle && heap.cycles.suspects.len() > 0 {
+            start(heap);
+        }
+        let _ = advance(ctx, units);
+        let cycles = &(*ctx.heap).cycles;
+        (cycles.progress.phase != Phase::Idle).then(|| cycles.graph.nodes.len())
+    }
+}
+
+// -- at once -----------------------------------------------------------------------------------------------------
+
+/// Runs the collection that is on its way to its end.
+fn finish(ctx: &mut Ctx) {
+    // SAFETY: callers promise what `poll` says.
+    let _ = unsafe { advance(ctx, u64::MAX) };
+}
+
+/// A whole collection, or the rest of one; whether anything was freed.
+fn collect(ctx: &mut Ctx) -> bool {
+    // SAFETY: a context always points at the heap of its shard; no reference is held across `finish`.
+    unsafe {
+        let before = (*ctx.heap).objects_live;
+        if (*ctx.heap).cycles.progress.phase == Phase::Idle && (*ctx.heap).cycles.suspects.len() > 0 {
+            start(&mut *ctx.heap);
+        }
+        finish(ctx);
+        (*ctx.heap).objects_live < before
+    }
+}
+
+/// How many suspects there are.
+fn suspects(ctx: &Ctx) -> usize {
+    // SAFETY: a context always points at the heap of its shard.
+    unsafe { (*ctx.heap).cycles.suspects.len() }
+}
+
+/// Collects because memory is short; whether anything was freed. As for `poll`.
+#[cold]
+fn relieve(ctx: &mut Ctx) -> bool {
+    let mut tries = 0;
+    while !collect(ctx) {
+        tries += 1;
+        if tries == TRIES || suspects(ctx) == 0 {
+            return false;
+        }
+    }
+    true
+}
+
+/// Collects until nothing is suspect any more, or memory is too short for it. As for `poll`.
+pub fn collect_all(ctx: &mut Ctx) {
+    let mut failures = 0;
+    finish(ctx);
+    while suspects(ctx) > 0 && failures < TRIES {
+        let before = suspects(ctx);
+        let freed = collect(ctx);
+        failures = if freed || suspects(ctx) < before { 0 } else { failures + 1 };
+    }
+    let rest = suspects(ctx);
+    // SAFETY: a context always points at the heap of its shard.
+    while shrink(unsafe { &mut *ctx.heap }, |heap| &mut heap.cycles.suspects, rest) {}
+}
+
+/// Runs `make`, which changes nothing that can be seen when it has no memory; then collects, and runs it again if that
+/// has freed anything. As for `poll`.
+#[inline]
+pub fn with_relief<R>(ctx: &mut Ctx, mut make: impl FnMut(&mut Ctx) -> R) -> R {
+    let pending = ctx.trap;
+    let made = make(ctx);
+    if ctx.trap == trap::OOM && pending == 0 && reprieved(ctx) { make(ctx) } else { made }
+}
+
+/// Withdraws a trap for want of memory, if a collection frees anything.
+#[cold]
+fn reprieved(ctx: &mut Ctx) -> bool {
+    // Other texts of trap 4 tell of bounds that no collection changes.
+    let freed = ctx.trap_msg == text::out_of_memory() && relieve(ctx);
+    if freed {
+        ctx.trap = 0;
+        // The text is immortal.
+        ctx.trap_msg = std::ptr::null_mut();
+    }
+    freed
+}
