@@ -58,6 +58,10 @@ pub struct Env<'a> {
     pub(crate) covered_set: FxHashSet<(IfaceId, IfaceId)>,
     /// Names that spelling suggestions may still be compared with: reports of a broken program stay linear in its size.
     pub(crate) suggestions: std::cell::Cell<u32>,
+    /// Names that files with syntax errors may have declared: they are not reported as unknown.
+    pub(crate) unread: FxHashSet<Name>,
+    /// Functions with something in them that is wrong or was not read: their HIR is not all of their source.
+    pub(crate) incomplete: FxHashSet<FuncId>,
     /// What `Env::file` answers for an id that is not in the input.
     pub(crate) no_file: FileScope,
 }
@@ -149,6 +153,8 @@ pub struct FileScope {
     pub package: u32,
     pub module: ModuleId,
     pub display: String,
+    /// Parts of the file were not read.
+    pub is_broken: bool,
     pub uses: Vec<UseEntry>,
     /// Used modules other than its own, each once, with the `uses` that reach it.
     pub(crate) used_modules: FxHashMap<ModuleId, Vec<usize>>,
@@ -162,6 +168,8 @@ pub struct UseEntry {
     pub alias: Name,
     /// As written, segments joined by `/`.
     pub path: String,
+    /// Of an unknown module: the alias that was probably meant.
+    pub near: Option<Name>,
     pub target: UseTarget,
     pub extensions: bool,
     pub span: Span,

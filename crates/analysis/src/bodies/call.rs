@@ -47,6 +47,9 @@ impl<'a> Cx<'_, 'a> {
     }
 
     fn unknown_function(&mut self, name: &Name, span: Span) -> Expr {
+        if self.is_unread(name) {
+            return self.error(span);
+        }
         let report = match self.env.func_elsewhere(self.file, name) {
             Elsewhere::NotExported { module, span: declared } => {
                 Diagnostic::error(217, span, format!("function `{name}` of module `{module}` is not exported"))
@@ -110,6 +113,7 @@ impl<'a> Cx<'_, 'a> {
                 return self.call_static(class, first, member, args, span);
             }
             if Env::is_namespace_name(first)
+                && !self.is_unread(first)
                 && matches!(self.env.const_in_scope(self.file, self.class, first), crate::env::ConstLookup::None)
             {
                 return self.fail(

@@ -70,6 +70,7 @@ impl<'a> Cx<'_, 'a> {
                 self.report(report);
                 return None;
             }
+            TypeLookup::None if self.env.unread.contains(&class.name) => return None,
             TypeLookup::None => None,
         };
         if let Some(NamedType::Class(id)) = found {

@@ -33,6 +33,7 @@ impl<'a> Cx<'_, 'a> {
         let value = match &e.kind {
             ast::ExprKind::Binary { .. } => return self.binary(e),
             ast::ExprKind::Unary { op, operand } => return self.unary(*op, operand, span),
+            ast::ExprKind::Unread => self.error(span),
             ast::ExprKind::Int(n) => Expr { kind: ExprKind::Int(*n), ty: Types::INT, span },
             ast::ExprKind::Float(f) => Expr { kind: ExprKind::Float(*f), ty: Types::FLOAT, span },
             ast::ExprKind::Bool(b) => Expr { kind: ExprKind::Bool(*b), ty: Types::BOOL, span },
@@ -100,6 +101,11 @@ impl<'a> Cx<'_, 'a> {
         )
     }
 
+    /// Whether the name may stand for something that could not be read, which is reported.
+    pub(super) fn is_unread(&self, name: &str) -> bool {
+        self.unread.contains(name) || self.env.unread.contains(name)
+    }
+
     /// Whether a bare call of `name` would find a function.
     pub(super) fn is_function_name(&self, name: &Name) -> bool {
         !matches!(self.env.func_in_scope(self.file, name), FuncLookup::None)
@@ -107,6 +113,9 @@ impl<'a> Cx<'_, 'a> {
     }
 
     pub(super) fn unknown_name(&mut self, name: &Name, span: Span) -> Expr {
+        if self.is_unread(name) {
+            return self.error(span);
+        }
         if self.is_function_name(name) {
             return self.fail(
                 Diagnostic::error(403, span, format!("`{name}` is a function, not a value"))

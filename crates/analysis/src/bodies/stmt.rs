@@ -74,6 +74,7 @@ impl<'e, 'a> Cx<'e, 'a> {
                 }
             }
             ast::StmtKind::Return(value) => self.return_stmt(value.as_ref(), span, out),
+            ast::StmtKind::Unread(names) => self.unread.extend(names.iter().cloned()),
             ast::StmtKind::Break => {
                 self.leave("break", span);
                 push(StmtKind::Break);

@@ -165,7 +165,9 @@ impl Env<'_> {
         if let TypeLookup::Found(entry) = self.type_lookup(file, &name.name) {
             return Some(entry.named);
         }
-        diags.push(self.unknown_type(file, name));
+        if !self.unread.contains(&name.name) {
+            diags.push(self.unknown_type(file, name));
+        }
         None
     }
 
