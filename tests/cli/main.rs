@@ -12,6 +12,7 @@ mod large;
 mod manifests;
 mod mistakes;
 mod ownership;
+mod reports;
 mod sources;
 mod tests;
 mod usage;

@@ -13,6 +13,7 @@ mod dump;
 pub mod env;
 pub mod gc;
 mod graph;
+mod habits;
 pub mod hir;
 pub mod ownership;
 mod satisfy;

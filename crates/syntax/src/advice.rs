@@ -113,9 +113,10 @@ fn operand(found: &Found<'_>) -> Option<Advice> {
             "use `switch c { case true: a` … `case false: b }`, or assign in both branches of an `if`",
         ),
         K::Try => ("`try … catch` binds looser than every operator", "put the whole `try … catch` into parentheses"),
-        K::HoleClose | K::EscClose => {
-            ("a hole is an expression whose value is inserted", "write an expression into the hole, or `\\$` for a dollar")
-        }
+        K::HoleClose | K::EscClose => (
+            "a hole is an expression whose value is inserted",
+            "write an expression into the hole, or `\\$` for a dollar",
+        ),
         _ => return None,
     })
 }
@@ -128,9 +129,10 @@ fn statement(found: &Found<'_>) -> Option<Advice> {
     let word = found.last_word();
     Some(match found.kind {
         K::FatArrow if word.is_empty() && found.before.trim_end().ends_with(')') => FUNCTIONS_ARE_NO_VALUES,
-        K::Question if found.after.starts_with('.') => {
-            ("a value that may be nil is tested before it is used", "write `if x != nil { … x.name … }` with a local `x`")
-        }
+        K::Question if found.after.starts_with('.') => (
+            "a value that may be nil is tested before it is used",
+            "write `if x != nil { … x.name … }` with a local `x`",
+        ),
         K::Question if found.after.starts_with('?') => (
             "there is no `??`: a local takes its default by assignment",
             "write `let v = …` and `if v == nil { v = default }`",
@@ -171,7 +173,9 @@ fn started(word: &str) -> Option<Advice> {
             ("choosing by value or variant is a `switch`", "write `switch x { case A: …`, one arm per line, and `}`")
         }
         "elif" | "elseif" | "elsif" => ("`else` and `if` are two words", "write `else if`"),
-        "await" | "async" => ("a call waits for its result by itself, and other fibers run meanwhile", "call it plainly"),
+        "await" | "async" => {
+            ("a call waits for its result by itself, and other fibers run meanwhile", "call it plainly")
+        }
         "go" | "defer" => (
             "work that runs beside this is an actor",
             "write a class with a `receive` method, `spawn` it and `send` it a message",

@@ -6,8 +6,8 @@ use diagnostics::Diagnostic;
 use crate::ast::{BinOp, Block, Expr, ExprKind, If, Stmt, StmtKind};
 use crate::expr::expr;
 use crate::state::{
-    Failure, Input, Open, Res, ahead, bump, declared_names, eat, end_of_statement, expect, fail, name, nested, past_newlines, peek,
-    rest, skip_newlines, span_of, special,
+    Failure, Input, Open, Res, ahead, bump, declared_names, eat, end_of_statement, expect, fail, name, nested,
+    past_newlines, peek, rest, skip_newlines, span_of, special,
 };
 use crate::token::{K, Token};
 use crate::types::ty;

@@ -3,7 +3,6 @@
 use diagnostics::Diagnostic;
 use diagnostics::span::Span;
 
-
 /// Reason and idiom for a doctrine word.
 fn doctrine(word: &str) -> (&'static str, &'static str) {
     match word {

@@ -15,6 +15,8 @@ struct Part<'a> {
     block: hir::Block,
     value: Option<(Expr, &'a ast::Expr)>,
     completes: bool,
+    /// Some of it was not read: its value may be missing for that.
+    is_broken: bool,
     span: Span,
 }
 
@@ -42,6 +44,7 @@ impl<'a> Cx<'_, 'a> {
         let mut end = Flow::default();
         let last = switch.arms.len().saturating_sub(1);
         for (at, arm) in switch.arms.iter().enumerate() {
+            covered.unknown |= arm.body.is_broken;
             let before = self.flow.clone();
             let mark = self.open();
             if arm.is_default {
@@ -76,7 +79,7 @@ impl<'a> Cx<'_, 'a> {
             end = self.join(end, after);
         }
         let exhaustive = self.is_exhaustive(union, &subject, &covered);
-        if default.is_none() && !exhaustive && !failed && !never {
+        if default.is_none() && !exhaustive && !failed && !never && !covered.unknown {
             self.not_exhaustive(union, subject.ty, &covered, switch.subject.span);
         }
         self.flow = end;
@@ -130,7 +133,7 @@ impl<'a> Cx<'_, 'a> {
             }
         }
         self.close(mark);
-        Part { block, value, completes: self.flow.reachable, span }
+        Part { block, value, completes: self.flow.reachable, is_broken: body.is_broken, span }
     }
 
     /// The common type of the values of all parts that complete; `None` after a report.
@@ -138,6 +141,9 @@ impl<'a> Cx<'_, 'a> {
         let mut common: Option<Ty> = None;
         for part in parts.iter().filter(|p| p.completes) {
             let Some((value, _)) = &part.value else {
+                if part.is_broken {
+                    return Some(Types::ERROR);
+                }
                 self.report(
                     Diagnostic::error(201, part.span, "this arm gives no value, but the `switch` is used as one")
                         .label("no value")
@@ -187,7 +193,7 @@ impl<'a> Cx<'_, 'a> {
             Diagnostic::error(201, at, format!("{what} have no common type: `{a}` and `{b}`"))
                 .label(format!("this is `{b}`"))
                 .note("all branches that complete must agree on the type of the value")
-                .help(format!("make this a `{a}`, or annotate the place the value goes to")),
+                .help(format!("give a value of type `{a}`, or annotate the place the value goes to")),
         );
     }
 
@@ -215,18 +221,18 @@ impl<'a> Cx<'_, 'a> {
                 ast::ExprKind::Call { callee, args } => match &callee.kind {
                     ast::ExprKind::Name(name) => (name, Some(args)),
                     _ => {
-                        self.not_a_variant(union, value);
+                        self.not_a_variant(union, value, covered);
                         continue;
                     }
                 },
                 _ => {
-                    self.not_a_variant(union, value);
+                    self.not_a_variant(union, value, covered);
                     continue;
                 }
             };
             let decl = self.env.program.unions.get(union.0 as usize);
             let Some(variant) = decl.and_then(|u| u.variants.iter().position(|v| v.name == *name)) else {
-                self.not_a_variant(union, value);
+                self.not_a_variant(union, value, covered);
                 continue;
             };
             let fields: Vec<Ty> = decl
@@ -274,11 +280,19 @@ impl<'a> Cx<'_, 'a> {
             None
         };
         if let Some(title) = fault {
+            let help = match (fields.len(), values) {
+                (0, _) | (_, 2..) => format!("write `case {name}:` to bind nothing"),
+                (count, _) => {
+                    let all = ["a", "b", "c", "d"].iter().copied().chain(std::iter::repeat("…")).take(count.min(5));
+                    let all = all.collect::<Vec<_>>().join(", ");
+                    format!("write `case {name}({all}):`, or `case {name}:` to bind nothing")
+                }
+            };
             self.report(
                 Diagnostic::error(203, span, title)
                     .label("bad pattern")
                     .note("a pattern binds all payload values of its variant, and is the only one of its arm")
-                    .help(format!("write `case {name}:` to bind nothing")),
+                    .help(help),
             );
             for name in &names {
                 let _ = self.declare(name, Types::ERROR);
@@ -305,7 +319,8 @@ impl<'a> Cx<'_, 'a> {
         local
     }
 
-    fn not_a_variant(&mut self, union: UnionId, value: &ast::Expr) {
+    fn not_a_variant(&mut self, union: UnionId, value: &ast::Expr, covered: &mut Covered) {
+        covered.unknown = true;
         let text = super::describe(value);
         let decl = self.env.program.unions.get(union.0 as usize);
         let name = decl.map(|u| u.name.clone()).unwrap_or_default();
@@ -354,6 +369,7 @@ impl<'a> Cx<'_, 'a> {
             }
             let right = self.expr(value, Want::Hint(subject.ty));
             if subject.ty == Types::ERROR || right.ty == Types::ERROR {
+                covered.unknown = true;
                 continue;
             }
             let read = Expr { kind: ExprKind::Local(local), ty: subject.ty, span: value.span };
@@ -367,7 +383,7 @@ impl<'a> Cx<'_, 'a> {
                     )
                     .label(format!("this is `{given}`"))
                     .note("case values are compared with the subject by `==`")
-                    .help(format!("give a `{want}`")),
+                    .help(format!("give a value of type `{want}`")),
                 );
                 continue;
             }
@@ -413,6 +429,13 @@ impl<'a> Cx<'_, 'a> {
                     .label("not exhaustive")
                     .note("every variant needs an arm, or there is a `default`")
                     .help(format!("add arms for {missing}, or `default:`"))
+            }
+            None if subject == Types::BOOL => {
+                let missing = if covered.yes { "false" } else { "true" };
+                Diagnostic::error(208, span, format!("`switch` over `Bool` does not cover `{missing}`"))
+                    .label("not exhaustive")
+                    .note("both values need an arm, or there is a `default`")
+                    .help(format!("add `case {missing}:`, or `default:`"))
             }
             None => Diagnostic::error(208, span, format!("`switch` over `{given}` needs a `default`"))
                 .label("not exhaustive")
@@ -462,7 +485,7 @@ impl<'a> Cx<'_, 'a> {
                 } else {
                     Some((found, e))
                 };
-                Part { block, value, completes, span: e.span }
+                Part { block, value, completes, is_broken: false, span: e.span }
             }
         };
         self.close(scope);
@@ -474,7 +497,7 @@ impl<'a> Cx<'_, 'a> {
             let kind = ExprKind::Try { body: Box::new(value), var, handler: Box::new(handler) };
             return Expr { kind, ty: Types::VOID, span };
         }
-        let part_failed = part.value.as_ref().is_some_and(|v| v.0.ty == Types::ERROR);
+        let part_failed = part.value.as_ref().map_or(part.is_broken, |v| v.0.ty == Types::ERROR);
         if value.ty == Types::ERROR || part_failed {
             return self.error(span);
         }
@@ -614,4 +637,6 @@ struct Covered {
     variants: FxHashSet<u32>,
     yes: bool,
     no: bool,
+    /// A case was refused, or an arm not read: what is covered is not known.
+    unknown: bool,
 }

@@ -2,6 +2,7 @@
 //! table class is its row, records of equal shape are one class.
 
 use crate::env::{Env, NamedType, TypeLookup};
+use crate::habits;
 use crate::types::{Ty, TyKind, Types};
 use diagnostics::Diagnostic;
 use diagnostics::span::{FileId, Span};
@@ -197,6 +198,9 @@ impl Env<'_> {
                 let diagnostic = Diagnostic::error(225, name.span, format!("unknown type `{}`", name.name))
                     .label("no class, record, union or interface has this name")
                     .note("type names of the project resolve without `use`; those of a dependency need `pub` there");
+                if let Some(help) = habits::type_name(&name.name) {
+                    return diagnostic.help(help);
+                }
                 match self.near(&name.name, self.type_candidates(file)) {
                     Some(near) => diagnostic.help(format!("did you mean `{near}`?")),
                     None => diagnostic.help(format!("declare it: `class {} {{ … }}`, or correct the name", name.name)),
