@@ -2,22 +2,39 @@
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
+use std::time::Duration;
+
+use corpus::{command, finish, reports, root};
 
 use crate::{Tree, assert_one_line, assert_status};
-use corpus::{command, finish, root};
 
 const UGLY: &[u8] = b"fn main(){print(\"x\");}\n";
 const NICE: &str = "fn main() { print(\"x\"); }\n";
 const BROKEN: &[u8] = b"fn main(){ let }\n";
 
-/// The sources that are written for people to read are in canonical form.
+/// Every source of the repository is in canonical form, but for the inputs of `fmt` cases and the cases of errors that
+/// make the formatter refuse a file.
 #[test]
 fn the_repository_is_canonical() {
     let mut command = command(root()).expect("woc");
-    let _ = command.args(["fmt", "--check", "stdlib", "docs/examples", "bench"]);
-    let out = finish(&mut command, std::time::Duration::from_secs(60)).expect("woc runs");
-    assert_status(&out, 0);
-    assert!(out.stdout.is_empty(), "run `woc fmt stdlib docs/examples bench`:\n{}", out.stdout_text());
+    let _ = command.args(["fmt", "--check", "--format", "short", "."]);
+    let out = finish(&mut command, Duration::from_secs(60)).expect("woc runs");
+    let (stdout, stderr) = (out.stdout_text(), out.stderr_text());
+    let is_input = |file: &&str| file.starts_with("./tests/corpus/fmt/") && file.ends_with("/fixture.wo");
+    let ugly: Vec<&str> = stdout.lines().filter(|file| !is_input(file)).collect();
+    assert!(ugly.is_empty(), "run `woc fmt` on\n{}", ugly.join("\n"));
+    let refused: Vec<&str> = stderr.lines().filter(|line| !is_wanted_refusal(line)).collect();
+    assert!(!stderr.is_empty() && refused.is_empty(), "refused:\n{}", refused.join("\n"));
+}
+
+/// The short report is the very error that its case is about.
+fn is_wanted_refusal(line: &str) -> bool {
+    let file = line.split(':').next().unwrap_or_default();
+    let code = root().join(file).parent().and_then(|dir| fs::read_to_string(dir.join("fixture.code")).ok());
+    let found = reports(line);
+    file.starts_with("./tests/corpus/compile-fail/")
+        && found.len() == 1
+        && code.is_some_and(|code| found.iter().all(|r| r.code == code.trim()))
 }
 
 #[test]

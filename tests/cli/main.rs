@@ -13,6 +13,7 @@ mod leaving;
 mod manifests;
 mod mistakes;
 mod ownership;
+mod reports;
 mod sources;
 mod tests;
 mod usage;

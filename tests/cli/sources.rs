@@ -97,11 +97,31 @@ fn strings_hold_any_bytes() {
 
 #[test]
 fn byte_order_mark_and_crlf_are_harmless() {
-    let tree = Tree::new(&[("a.wo", b"\xEF\xBB\xBFfn main() {\r\n  print(\"x\")\r\n}\r\n")]);
-    assert_eq!(tree.woc(&["run", "a.wo"]).stdout_text(), "x\n");
+    let tree = Tree::new(&[("a.wo", b"\xEF\xBB\xBFfn main() {\r\n  print(\"x\" ..\r\n\r\n    \"y\")\r\n}\r\n")]);
+    assert_eq!(tree.woc(&["run", "a.wo"]).stdout_text(), "xy\n");
     tree.write("b.wo", b"\xEF\xBB\xBFfn main() { print(x) }\r\n");
     let out = tree.woc(&["check", "b.wo"]);
     assert!(out.stderr_text().starts_with("b.wo:1:19: error WO-E403"), "{}", out.stderr_text());
+}
+
+/// Blanks that the formatter would add or take away mean nothing, and neither do most `;` (1.2, 1.7, 2.1).
+#[test]
+fn blanks_between_tokens_are_free() {
+    let source = b"fn main(){
+  let a-b=5;let a=10;let b=3
+  let xs=[4]
+  print_int(a-b);print_int(a -b);print_int(5-3);print_int(xs[0]-1);
+  let m:map<Text,map<Text,multi Int>>={}
+  m[\"k\"]={ };set(get(m,\"k\"),\"i\",[1>>0]);
+  if a<b{print(\"lt\")}print_int(len(m)\t);
+}";
+    let tree = Tree::new(&[("a.wo", source)]);
+    assert_eq!(tree.woc(&["run", "a.wo"]).stdout_text(), "5\n7\n2\n3\n1\n");
+    // Not a `0.` and a `.3`: there are no such numbers (1.4).
+    tree.write("b.wo", b"fn main() { for i in 0..3 { print_int(i) } }\n");
+    let out = tree.woc(&["check", "--format", "short", "b.wo"]);
+    let found: Vec<String> = reports(&out.stderr_text()).iter().map(|r| format!("{} {}", r.col, r.code)).collect();
+    assert_eq!(found, ["22 WO-E201"]);
 }
 
 #[test]

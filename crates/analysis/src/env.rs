@@ -56,10 +56,12 @@ pub struct Env<'a> {
     /// Interfaces whose values are converted to others: every class of the first serves the second too.
     pub(crate) covered: FxHashMap<IfaceId, Vec<IfaceId>>,
     pub(crate) covered_set: FxHashSet<(IfaceId, IfaceId)>,
-    /// Names that unreadable parts of the program may have declared.
-    pub(crate) lost: FxHashSet<Name>,
     /// Names that spelling suggestions may still be compared with: reports of a broken program stay linear in its size.
     pub(crate) suggestions: std::cell::Cell<u32>,
+    /// Names that files with syntax errors may have declared: they are not reported as unknown.
+    pub(crate) unread: FxHashSet<Name>,
+    /// Functions with something in them that is wrong or was not read: their HIR is not all of their source.
+    pub(crate) incomplete: FxHashSet<FuncId>,
     /// What `Env::file` answers for an id that is not in the input.
     pub(crate) no_file: FileScope,
 }
@@ -151,13 +153,13 @@ pub struct FileScope {
     pub package: u32,
     pub module: ModuleId,
     pub display: String,
+    /// Parts of the file were not read.
+    pub is_broken: bool,
     pub uses: Vec<UseEntry>,
     /// Used modules other than its own, each once, with the `uses` that reach it.
     pub(crate) used_modules: FxHashMap<ModuleId, Vec<usize>>,
     /// `uses` by alias.
     pub(crate) aliases: FxHashMap<Name, Vec<usize>>,
-    /// Parts of it could not be read.
-    pub(crate) is_broken: bool,
 }
 
 /// A `use` of the file; `used` is set by bodies when something was reached through it (`WO-W202` otherwise).
@@ -166,6 +168,8 @@ pub struct UseEntry {
     pub alias: Name,
     /// As written, segments joined by `/`.
     pub path: String,
+    /// Of an unknown module: the alias that was probably meant.
+    pub near: Option<Name>,
     pub target: UseTarget,
     pub extensions: bool,
     pub span: Span,

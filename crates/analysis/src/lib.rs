@@ -13,6 +13,7 @@ mod dump;
 pub mod env;
 pub mod gc;
 mod graph;
+mod habits;
 pub mod hir;
 pub mod ownership;
 mod satisfy;
@@ -83,7 +84,8 @@ pub fn refuse_store(program: &hir::Program) -> Option<Diagnostic> {
     )
 }
 
-/// Functions whose HIR is not all of their source: those with an error in them. Adapters have no source at all.
+/// Functions whose HIR is not all of their source: those with an error or something unread in them. Adapters have no
+/// source at all.
 fn not_for_ownership(env: &env::Env<'_>, diagnostics: &[Diagnostic]) -> Vec<bool> {
     let mut errors: Vec<(FileId, u32)> =
         diagnostics.iter().filter(|d| d.is_error()).map(|d| (d.span.file, d.span.start)).collect();
@@ -93,11 +95,13 @@ fn not_for_ownership(env: &env::Env<'_>, diagnostics: &[Diagnostic]) -> Vec<bool
         .funcs
         .iter()
         .zip(bodies)
-        .map(|(func, has_body)| {
+        .enumerate()
+        .map(|(index, (func, has_body))| {
+            let id = hir::FuncId(u32::try_from(index).unwrap_or(u32::MAX));
             let start = (func.span.file, func.span.start);
             let end = (func.span.file, func.body.end.end.max(func.span.end));
             let first = errors.partition_point(|e| *e < start);
-            !has_body || errors.get(first).is_some_and(|e| *e <= end)
+            !has_body || env.incomplete.contains(&id) || errors.get(first).is_some_and(|e| *e <= end)
         })
         .collect()
 }

@@ -53,6 +53,18 @@ impl Env<'_> {
         Ok(impls.map(|(_, funcs)| funcs.clone()).unwrap_or_default())
     }
 
+    /// The methods that `class` needs to satisfy the interface, for a help.
+    pub(crate) fn methods_wanted(&self, iface: IfaceId, class: &str) -> String {
+        let sigs = self.program.interfaces.get(iface.0 as usize).map(|i| i.sigs.as_slice()).unwrap_or_default();
+        let form = |sig: &Sig| {
+            let params: Vec<String> = sig.params.iter().map(|(_, ty)| self.show(*ty)).collect();
+            let ret = if sig.ret == Types::VOID { String::new() } else { format!(" -> {}", self.show(sig.ret)) };
+            format!("`fn {}({}){ret}`", sig.name, params.join(", "))
+        };
+        let forms: Vec<String> = sigs.iter().map(form).collect();
+        format!("`{class}` needs {}", forms.join(", "))
+    }
+
     /// Whether every value of interface `from` can be one of `to`. On success every class known for `from`, now or
     /// later, is recorded for `to` as well.
     pub fn covers(&mut self, from: IfaceId, to: IfaceId) -> Result<(), Mismatch> {

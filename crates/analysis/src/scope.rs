@@ -159,8 +159,8 @@ impl Env<'_> {
 
     /// Whether the name may be declared by what could not be read (reported already): its uses are not reported again.
     #[must_use]
-    pub fn is_lost(&self, name: &str) -> bool {
-        self.lost.contains(name)
+    pub fn is_unread(&self, name: &str) -> bool {
+        self.unread.contains(name)
     }
 
     /// Whether the file has a `use` with this alias that could not be resolved (reported already): names behind it are

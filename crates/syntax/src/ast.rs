@@ -1,6 +1,7 @@
 //! The syntax tree: what the parser produces and every later stage reads. It mirrors the grammar of the language
 //! one to one, keeps the position of every node, and holds no facts that the text does not state. The parser never
-//! fails: a statement or declaration that could not be read is left out and reported.
+//! fails: a declaration that could not be read is left out and reported, of a statement only the names remain that it may
+//! have declared.
 
 use diagnostics::span::Span;
 
@@ -17,9 +18,9 @@ pub struct Ident {
 #[derive(Clone, Debug, Default)]
 pub struct File {
     pub decls: Vec<Decl>,
-    /// Names that parts which could not be read may have declared: their uses are no mistakes of their own.
-    pub lost: Vec<Name>,
-    /// Something was reported and left out.
+    /// Names that declarations which could not be read may have declared.
+    pub unread: Vec<Name>,
+    /// Something in the file was reported and left out.
     pub is_broken: bool,
 }
 
@@ -284,6 +285,8 @@ pub enum StmtKind {
         op: BinOp,
         value: Expr,
     },
+    /// It could not be read, which is reported; names that it may have declared.
+    Unread(Vec<Name>),
 }
 
 /// An `if` chain as the list of its arms, so that a long `else if` chain is not deep.
@@ -356,6 +359,8 @@ pub enum UnOp {
 
 #[derive(Clone, Debug)]
 pub enum ExprKind {
+    /// It holds a lexical error, which is reported.
+    Unread,
     Int(i64),
     Float(f64),
     Bool(bool),

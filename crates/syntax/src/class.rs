@@ -43,7 +43,7 @@ pub(crate) fn class(inp: &mut Input<'_, '_>, is_pub: bool, annotations: Vec<Anno
             return Ok(Class { is_pub, annotations, name, fields, consts, methods, span });
         }
         let state = inp.state();
-        state.anchor = at.start;
+        (state.anchor, state.head) = (at.start, at.start);
         state.column = state.column_of(at.start);
         match member(inp) {
             Ok(Member::Field(field)) => fields.push(field),

@@ -5,19 +5,22 @@ use diagnostics::Diagnostic;
 use diagnostics::span::Span;
 
 use crate::ast::{
-    Annotation, Const, Decl, File, Fn, Ident, Interface, Literal, Mode, Param, Record, Sig, Test, Type, TypeKind,
+    Annotation, Const, Decl, File, Fn, Ident, Interface, Literal, Mode, Name, Param, Record, Sig, Test, Type, TypeKind,
     Union, Use, Variant,
 };
 use crate::class::{annotation, class, field};
 use crate::expr::expr;
 use crate::state::{
-    Extra, Input, Res, Tokens, ahead, bump, eat, end_of_statement, expect, fail, ident_of, lose, peek, rest,
+    Extra, Input, Res, Tokens, ahead, bump, declared_names, eat, end_of_statement, expect, fail, ident_of, peek, rest,
     skip_newlines, span_of, special, text,
 };
-use crate::stmt::block;
+use crate::stmt::{block, late_brace};
 use crate::token::{K, Token};
 use crate::types::{double_nullable, ty};
 use crate::words::doctrine_error;
+
+/// Tokens of a broken union that are looked at for names.
+const UNREAD_MAX: usize = 400;
 
 // ---- leaves ----
 
@@ -260,8 +263,10 @@ fn test_decl(inp: &mut Input<'_, '_>) -> Res<Test> {
 /// A function or method, from `fn`, after its modifiers.
 pub(crate) fn fn_decl(inp: &mut Input<'_, '_>, is_pub: bool, is_static: bool) -> Res<Fn> {
     let sig = inp.parse(signature(false))?;
+    let wanted = if sig.ret.is_some() { "`{` and the body" } else { "`->` and a type, or `{` and the body" };
+    late_brace(inp, wanted);
     if peek(inp).kind != K::LBrace {
-        return fail(inp, if sig.ret.is_some() { "`{` and the body" } else { "`->` and a type, or `{` and the body" });
+        return fail(inp, wanted);
     }
     let body = block(inp)?;
     let span = sig.span.to(body.span);
@@ -329,26 +334,27 @@ fn doc_above(source: &[u8], offset: u32) -> String {
 /// The whole token stream. Never fails: what could not be read is reported and left out.
 pub(crate) fn file<'s>() -> impl Parser<'s, Tokens<'s>, File, Extra<'s>> {
     custom(|inp: &mut Input<'s, '_>| {
-        let mut decls = Vec::new();
+        let (mut decls, mut unread) = (Vec::new(), Vec::new());
         loop {
             skip_newlines(inp);
             let first = peek(inp);
             if first.kind == K::Eof {
                 inp.skip();
-                let state = inp.state();
-                let lost = std::mem::take(&mut state.lost);
-                return Ok(File { decls, lost, is_broken: state.failures > 0 });
+                return Ok(File { decls, unread, is_broken: false });
             }
             let start = inp.save();
+            let tokens = rest(inp);
             let state = inp.state();
             state.depth = 0;
-            state.anchor = first.start;
+            (state.anchor, state.head) = (first.start, first.start);
             state.column = state.column_of(first.start);
             if let Err(failure) = declaration(inp, &mut decls) {
                 let at = failure.at;
                 inp.state().report(failure);
                 inp.rewind(start);
                 recover(inp, at);
+                let length = tokens.len() - rest(inp).len();
+                unread.extend(names_of_unread(inp, tokens.get(..length).unwrap_or_default()));
             }
         }
     })
@@ -433,6 +439,19 @@ fn declaration(inp: &mut Input<'_, '_>, decls: &mut Vec<Decl>) -> Res<()> {
     Ok(())
 }
 
+/// Of a union, in whatever form, the variants belong to the names too.
+fn names_of_unread(inp: &mut Input<'_, '_>, tokens: Tokens<'_>) -> Vec<Name> {
+    let mut names = declared_names(inp, tokens);
+    let is_union = tokens.iter().find(|t| t.kind != K::Pub).is_some_and(|t| t.kind == K::Type)
+        || names.first().is_some_and(|n| matches!(n.as_str(), "enum" | "union" | "variant" | "import" | "from"));
+    if is_union {
+        for token in tokens.iter().take(UNREAD_MAX).filter(|t| t.kind.is_name()) {
+            names.push(ident_of(inp, *token).name);
+        }
+    }
+    names
+}
+
 /// From the declaration's first token: moves behind the failure and on to the next declaration word at depth 0, or to
 /// one that starts a line no deeper than the broken declaration did.
 fn recover(inp: &mut Input<'_, '_>, at: Token) {
@@ -444,10 +463,10 @@ fn recover(inp: &mut Input<'_, '_>, at: Token) {
     }
     let column = inp.state().column;
     let mut depth = 0usize;
+    // A `fn` inside of parentheses begins no declaration, unless the line does.
+    let mut parens = 0usize;
     let mut last = K::Nl;
     let mut first = true;
-    // Every name of a `use` or a union may be one that it declares.
-    let mut all = false;
     // What follows a refused word on its line belongs to it.
     let mut same_line = at.kind.is_doctrine();
     loop {
@@ -459,18 +478,16 @@ fn recover(inp: &mut Input<'_, '_>, at: Token) {
         same_line &= !(behind && token.kind == K::Nl);
         if behind && !same_line && starts_declaration(inp, token, last) {
             let outer = last == K::Nl && inp.state().column_of(token.start) <= column;
-            if depth == 0 || outer {
+            if (depth == 0 && (parens == 0 || last == K::Nl)) || outer {
                 return;
             }
         }
         match token.kind {
+            K::LParen => parens += 1,
+            K::RParen => parens = parens.saturating_sub(1),
             K::LBrace | K::HoleOpen | K::EscOpen => depth += 1,
             K::RBrace | K::HoleClose | K::EscClose => depth = depth.saturating_sub(1),
             _ => {}
-        }
-        all |= matches!(token.kind, K::Use | K::Using) || (token.kind == K::Type && ahead(inp, 2) == K::Assign);
-        if token.kind.is_name() && (all || declares_the_next_name(last)) {
-            lose(inp, token);
         }
         last = token.kind;
         first = false;

@@ -339,6 +339,7 @@ impl Printer {
                 }
                 self.word(")");
             }
+            StmtKind::Unread(_) => self.word("(unread)"),
             StmtKind::Break => self.word("(break)"),
             StmtKind::Continue => self.word("(continue)"),
             StmtKind::Expr(value) => self.expr(value),
@@ -380,6 +381,7 @@ impl Printer {
 
     fn expr_kind(&mut self, kind: &ExprKind, expr: &Expr) {
         match kind {
+            ExprKind::Unread => self.word("(unread)"),
             ExprKind::Int(v) => {
                 let _ = write!(self.out, "{v}");
             }

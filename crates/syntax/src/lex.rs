@@ -396,13 +396,29 @@ impl Lexer<'_> {
     fn line_feed(&mut self, at: usize) {
         let level = self.raw_level.map_or(0, |n| n + 1);
         self.abandon(level, at, |this, start| {
-            let end =
-                this.source.get(start..at).and_then(|t| t.iter().position(|b| *b == b'\n')).map_or(at, |n| start + n);
+            let text = this.source.get(start..at).unwrap_or_default();
+            let end = line_feed_in(text).map_or(at, |n| start + n);
+            let before = start.checked_sub(1).and_then(|n| this.source.get(n));
+            let is_apostrophe = text.starts_with(b"'") && before.is_some_and(u8::is_ascii_alphanumeric);
+            let help = if is_apostrophe {
+                "write `\\'` for an apostrophe, or quote the text with `\"`"
+            } else {
+                "close the quote, write `\\n` for a line break, or use a raw literal between backticks"
+            };
             Diagnostic::error(5, this.span(start, end.max(start + 1)), "line feed in a quoted text")
                 .label("this text is not closed on its line")
                 .note("a quoted text ends on the line where it starts")
-                .help("close the quote, write `\\n` for a line break, or use a raw literal between backticks")
+                .help(help)
         });
+    }
+
+    /// The quote at `start` closes a text that was begun, and reported, on an earlier line: what follows it on its line
+    /// goes on as behind a text.
+    fn is_late_quote(&self, start: usize) -> bool {
+        let rest = self.source.get(start + 1..).unwrap_or_default();
+        let rest = rest.get(..line_feed_in(rest).unwrap_or(rest.len())).unwrap_or_default().trim_ascii();
+        let goes_on = rest.first().is_none_or(|b| matches!(b, b')' | b']' | b'}' | b',' | b';'));
+        goes_on && self.diagnostics.last().is_some_and(|d| d.code.number == 5)
     }
 
     /// Cuts out the literal `modes[level]` with all it holds, reports it, and goes on at `resume`.
@@ -418,7 +434,11 @@ impl Lexer<'_> {
         self.forget_raw();
         self.pending = None;
         let diagnostic = diagnostic(self, start);
-        self.report(diagnostic);
+        if diagnostic.code.number == 5 && self.is_late_quote(start) {
+            self.errors.push(offset(start));
+        } else {
+            self.report(diagnostic);
+        }
         self.emit(K::BadStr, start, resume);
         self.resume_at(resume);
     }
@@ -477,8 +497,11 @@ impl Lexer<'_> {
             text => {
                 let title = format!("unknown directive `#{}`", String::from_utf8_lossy(text));
                 self.misuse(start, end, &title);
-                // A word behind it belongs to it, as behind `#if`.
-                let _ = self.directive_name();
+                // What follows belongs to it.
+                if self.modes.is_empty() {
+                    let rest = self.source.get(end..).unwrap_or_default();
+                    self.resume_at(line_feed_in(rest).map_or(self.source.len(), |n| end + n));
+                }
             }
         }
     }
@@ -531,12 +554,22 @@ impl Lexer<'_> {
             self.errors.push(offset(start));
             return;
         }
+        let help = match self.text(start, end) {
+            b"#if" if title.contains("name") => "write `#if NAME`",
+            b"#if" => "add `#end` behind the section",
+            b"#else" | b"#end" => "remove it, or write the `#if NAME` that it belongs to",
+            _ => "write `#if NAME`, `#else` or `#end`; a comment begins with `--`",
+        };
         let diagnostic = Diagnostic::error(3, self.span(start, end), title)
             .label("this directive has no effect")
             .note("sections are written `#if NAME` … `#else` … `#end`, with at most one `#else`; `-D NAME` defines a name")
-            .help("complete the section or remove the directive");
+            .help(help);
         self.report(diagnostic);
     }
+}
+
+fn line_feed_in(text: &[u8]) -> Option<usize> {
+    text.iter().position(|b| *b == b'\n')
 }
 
 fn bad_title(text: &str) -> String {

@@ -9,6 +9,7 @@
     deny(clippy::disallowed_methods, clippy::disallowed_types, clippy::print_stderr, clippy::print_stdout)
 )]
 
+mod advice;
 pub mod ast;
 mod class;
 mod decl;
@@ -70,18 +71,20 @@ pub fn parse(file: FileId, source: &[u8], flags: &[String]) -> Parsed {
         eof,
         diagnostics: lexed.diagnostics,
         lexical: &lexed.errors,
+        lexical_seen: 0,
         depth: 0,
         anchor: 0,
+        head: 0,
         column: 0,
         last_failure: u32::MAX,
         failures: 0,
-        lost: Vec::new(),
         open: state::Open::default(),
     });
     let tree = decl::file().parse_with_state(lexed.tokens.as_slice(), &mut state).into_output();
     let mut diagnostics = state.0.diagnostics;
     diagnostics.sort_by_key(|d| (d.span.start, d.span.end));
-    Parsed { file: tree.unwrap_or_default(), diagnostics }
+    let file = ast::File { is_broken: !diagnostics.is_empty(), ..tree.unwrap_or_default() };
+    Parsed { file, diagnostics }
 }
 
 /// The tokens of a file, one a line: position, kind, text. For `woc dump tokens`.

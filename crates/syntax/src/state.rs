@@ -12,6 +12,7 @@ use chumsky::util::MaybeRef;
 use diagnostics::Diagnostic;
 use diagnostics::span::{FileId, Span};
 
+use crate::advice::{Advice, Found, advice};
 use crate::ast::{Ident, Name};
 use crate::token::{K, Token};
 use crate::{MAX_DIAGNOSTICS, MAX_NESTING};
@@ -49,6 +50,12 @@ impl<'s> LabelError<'s, Tokens<'s>, DefaultExpected<'s, Token>> for Failure {
     }
 }
 
+/// Tokens of a broken statement or declaration that are looked at for names.
+const DECLARED_MAX: usize = 12;
+
+/// Bytes of the source looked at around a place, for messages and recovery.
+const CONTEXT: usize = 400;
+
 pub(crate) struct State<'s> {
     pub source: &'s [u8],
     pub file: FileId,
@@ -57,17 +64,19 @@ pub(crate) struct State<'s> {
     pub diagnostics: Vec<Diagnostic>,
     /// Offsets of lexical errors, ascending.
     pub lexical: &'s [u32],
+    /// How many of them lie in front of what is not yet marked as unread.
+    pub lexical_seen: usize,
     /// Current nesting of expressions, types and blocks.
     pub depth: u32,
     /// Where the innermost statement, member, declaration or hole starts.
     pub anchor: u32,
+    /// Where the statement, member or declaration being read starts, whatever was read inside of it.
+    pub head: u32,
     /// Column offset of the first token of the declaration or member being read.
     pub column: u32,
     /// Offset of the last failure: a second one at the same token is its consequence.
     pub last_failure: u32,
     pub failures: usize,
-    /// See `ast::File::lost`.
-    pub lost: Vec<Name>,
     /// Brackets open at the current token.
     pub open: Open,
 }
@@ -109,14 +118,14 @@ impl State<'_> {
     /// Bytes of the line before `offset`, capped: only compared with other columns.
     pub fn column_of(&self, offset: u32) -> u32 {
         let end = offset as usize;
-        let window = self.source.get(end.saturating_sub(400)..end).unwrap_or_default();
+        let window = self.source.get(end.saturating_sub(CONTEXT)..end).unwrap_or_default();
         u32::try_from(window.iter().rev().take_while(|b| **b != b'\n').count()).unwrap_or(0)
     }
 
     /// Only blanks stand before `offset` on its line (looked for within a short distance).
     pub fn starts_line(&self, offset: u32) -> bool {
         let end = offset as usize;
-        let window = self.source.get(end.saturating_sub(400)..end).unwrap_or_default();
+        let window = self.source.get(end.saturating_sub(CONTEXT)..end).unwrap_or_default();
         let before = window.iter().rev().find(|b| !matches!(b, b' ' | b'\t' | b'\r'));
         before == Some(&b'\n')
     }
@@ -137,6 +146,14 @@ impl State<'_> {
     fn lexical_between(&self, from: u32, to: u32) -> bool {
         let first = self.lexical.partition_point(|o| *o < from);
         self.lexical.get(first).is_some_and(|o| *o <= to)
+    }
+
+    /// Whether a lexical error lies in `from..to` that no expression inside was marked for.
+    pub fn holds_lexical(&mut self, from: u32, to: u32) -> bool {
+        let first = self.lexical.partition_point(|o| *o < from).max(self.lexical_seen);
+        let end = self.lexical.partition_point(|o| *o < to);
+        self.lexical_seen = self.lexical_seen.max(end.min(self.lexical.len()));
+        first < end
     }
 
     /// Reports `failure` unless a lexical error in the same statement or an earlier failure explains it.
@@ -208,17 +225,26 @@ impl State<'_> {
         }
         let found = self.describe(failure.at);
         let wanted = failure.wanted;
-        let (note, mut help) = crate::words::advice(failure.at.kind, wanted);
-        if wanted == "a declaration"
-            && let Ok(word) = std::str::from_utf8(self.source_of(failure.at))
-            && let Some(idiom) = crate::words::foreign_declaration(word)
-        {
-            help = idiom;
-        }
+        let (note, help) = self.advise(&failure);
         Diagnostic::error(101, self.span_of(failure.at), format!("expected {wanted}, found {found}"))
             .label(format!("expected {wanted}"))
             .note(note)
             .help(help)
+    }
+
+    fn advise(&self, failure: &Failure) -> Advice {
+        let Token { kind, start, end } = failure.at;
+        let line = |from: usize, to: usize| String::from_utf8_lossy(self.source.get(from..to).unwrap_or_default());
+        let (from, to) = (start as usize, end as usize);
+        let column = self.column_of(start) as usize;
+        let behind = self.source.get(to..).unwrap_or_default();
+        let length = behind.iter().take(CONTEXT).position(|b| *b == b'\n').unwrap_or(behind.len().min(CONTEXT));
+        let head = self.source.get(self.head as usize..).unwrap_or_default();
+        let word = head.iter().take(CONTEXT).position(|b| !b.is_ascii_alphanumeric()).unwrap_or(0);
+        let (text, before) = (line(from, to.min(from + CONTEXT)), line(from - column.min(from), from));
+        let after = line(to, to + if kind == K::Nl { 0 } else { length });
+        let head = line(self.head as usize, self.head as usize + word);
+        advice(&Found { kind, wanted: failure.wanted, text: &text, before: &before, after: &after, head: &head })
     }
 }
 
@@ -315,12 +341,6 @@ pub(crate) fn ident_of(inp: &mut Input<'_, '_>, token: Token) -> Ident {
     Ident { name, span: span_of(inp, token) }
 }
 
-/// Notes that what declares this name is left out.
-pub(crate) fn lose(inp: &mut Input<'_, '_>, token: Token) {
-    let name = ident_of(inp, token).name;
-    inp.state().lost.push(name);
-}
-
 #[inline]
 pub(crate) fn name(inp: &mut Input<'_, '_>, wanted: &'static str) -> Res<Ident> {
     let token = peek(inp);
@@ -339,6 +359,26 @@ pub(crate) fn field_name(inp: &mut Input<'_, '_>, wanted: &'static str) -> Res<I
     }
     let _ = bump(inp);
     Ok(ident_of(inp, token))
+}
+
+/// Names that what begins with `tokens` may have declared: those in front of its first punctuation. Nothing that could
+/// not be read is reported a second time where they are used.
+pub(crate) fn declared_names(inp: &mut Input<'_, '_>, tokens: Tokens<'_>) -> Vec<Name> {
+    let mut names = Vec::new();
+    for token in tokens.iter().take(DECLARED_MAX) {
+        match token.kind {
+            kind if kind.is_name() => names.push(ident_of(inp, *token).name),
+            K::Pub | K::Class | K::Type | K::Typedef | K::Interface | K::Const | K::Fn | K::Use | K::Using => {}
+            K::Let | K::Mut | K::Comma | K::Slash | K::Dot | K::Colon | K::Inline => {}
+            K::Str => {
+                let quoted = String::from_utf8_lossy(text(inp, *token)).into_owned();
+                let path = quoted.trim_matches(['"', '\'']);
+                names.push(Name::new(path.rsplit('/').next().unwrap_or_default()));
+            }
+            _ => break,
+        }
+    }
+    names
 }
 
 /// `EOS`: one `;`, one line break, or nothing before a closing brace or the end.

@@ -3,11 +3,11 @@
 
 use diagnostics::Diagnostic;
 
-use crate::ast::{BinOp, Block, If, Stmt, StmtKind};
+use crate::ast::{BinOp, Block, Expr, ExprKind, If, Stmt, StmtKind};
 use crate::expr::expr;
 use crate::state::{
-    Failure, Input, Open, Res, ahead, bump, eat, end_of_statement, expect, fail, lose, name, nested, past_newlines,
-    peek, rest, skip_newlines, span_of, special,
+    Failure, Input, Open, Res, ahead, bump, declared_names, eat, end_of_statement, expect, fail, name, nested,
+    past_newlines, peek, rest, skip_newlines, span_of, special,
 };
 use crate::token::{K, Token};
 use crate::types::ty;
@@ -16,6 +16,7 @@ const END: &str = "the end of the statement";
 
 /// `{ … }`, one level deeper than where it stands unless the caller is a declaration.
 pub(crate) fn block(inp: &mut Input<'_, '_>) -> Res<Block> {
+    late_brace(inp, "`{`");
     let open = expect(inp, K::LBrace, "`{`")?;
     let failures = inp.state().failures;
     let mut stmts = Vec::new();
@@ -35,6 +36,15 @@ pub(crate) fn block(inp: &mut Input<'_, '_>) -> Res<Block> {
             _ if starts_outer_declaration(inp, token) => return Ok(unclosed(inp, open, stmts)),
             _ => statement_or_recover(inp, &mut stmts),
         }
+    }
+}
+
+/// A `{` on the line after: reported, and read as if it stood where it should.
+pub(crate) fn late_brace(inp: &mut Input<'_, '_>, wanted: &'static str) {
+    if peek(inp).kind == K::Nl && ahead(inp, 1) == K::LBrace {
+        let at = peek(inp);
+        inp.state().report(Failure { at, wanted, special: None });
+        skip_newlines(inp);
     }
 }
 
@@ -69,10 +79,11 @@ fn starts_outer_declaration(inp: &mut Input<'_, '_>, token: Token) -> bool {
 /// Reads one statement into `stmts`, or reports it and skips it.
 pub(crate) fn statement_or_recover(inp: &mut Input<'_, '_>, stmts: &mut Vec<Stmt>) {
     let first = peek(inp);
+    let tokens = rest(inp);
     let state = inp.state();
     state.anchor = first.start;
+    let head = std::mem::replace(&mut state.head, first.start);
     let (depth, open) = (state.depth, state.open);
-    let local = if first.kind == K::Let { rest(inp).get(1).copied() } else { None };
     match statement(inp) {
         Ok(stmt) => stmts.push(stmt),
         Err(failure) => {
@@ -82,11 +93,22 @@ pub(crate) fn statement_or_recover(inp: &mut Input<'_, '_>, stmts: &mut Vec<Stmt
             let broken = state.open.since(open);
             recover(inp, first, broken);
             inp.state().open = open;
-            if let Some(name) = local.filter(|t| t.kind.is_name()) {
-                lose(inp, name);
-            }
+            let names = declared_names(inp, tokens);
+            stmts.push(make(inp, first, first.end, StmtKind::Unread(names)));
         }
     }
+    inp.state().head = head;
+}
+
+/// An expression of a statement; one with a lexical error in or behind it counts as unread.
+fn whole(inp: &mut Input<'_, '_>, nb: bool) -> Res<Expr> {
+    let mut value = expr(inp, nb)?;
+    let next = peek(inp).start;
+    if inp.state().holds_lexical(value.span.start, next) {
+        value.kind = ExprKind::Unread;
+        inp.state().failures += 1;
+    }
+    Ok(value)
 }
 
 fn make(inp: &mut Input<'_, '_>, first: Token, end: u32, kind: StmtKind) -> Stmt {
@@ -100,7 +122,7 @@ fn statement(inp: &mut Input<'_, '_>) -> Res<Stmt> {
         K::If => if_statement(inp),
         K::While => {
             let _ = bump(inp);
-            let cond = expr(inp, true)?;
+            let cond = whole(inp, true)?;
             let body = nested(inp, block)?;
             let end = body.span.end;
             Ok(make(inp, first, end, StmtKind::While { cond, body }))
@@ -110,7 +132,7 @@ fn statement(inp: &mut Input<'_, '_>) -> Res<Stmt> {
             let var = name(inp, "the name of the loop variable")?;
             let second = if eat(inp, K::Comma) { Some(name(inp, "the name of the value")?) } else { None };
             let _ = expect(inp, K::In, "`in`")?;
-            let iter = expr(inp, true)?;
+            let iter = whole(inp, true)?;
             let body = nested(inp, block)?;
             let end = body.span.end;
             Ok(make(inp, first, end, StmtKind::For { first: var, second, iter, body }))
@@ -120,7 +142,7 @@ fn statement(inp: &mut Input<'_, '_>) -> Res<Stmt> {
             let body = nested(inp, block)?;
             skip_newlines(inp);
             let _ = expect(inp, K::While, "`while` after the block of a `do`")?;
-            let cond = expr(inp, false)?;
+            let cond = whole(inp, false)?;
             let end = cond.span.end;
             end_of_statement(inp, END)?;
             Ok(make(inp, first, end, StmtKind::DoWhile { body, cond }))
@@ -129,7 +151,7 @@ fn statement(inp: &mut Input<'_, '_>) -> Res<Stmt> {
             let _ = bump(inp);
             let value = match peek(inp).kind {
                 K::Nl | K::Semi | K::RBrace | K::Eof | K::HoleClose | K::EscClose => None,
-                _ => Some(expr(inp, false)?),
+                _ => Some(whole(inp, false)?),
             };
             let end = value.as_ref().map_or(first.end, |v| v.span.end);
             end_of_statement(inp, END)?;
@@ -167,7 +189,7 @@ fn let_statement(inp: &mut Input<'_, '_>) -> Res<Stmt> {
     let ty = if eat(inp, K::Colon) { Some(ty(inp)?) } else { None };
     // `let m: map<K, V>= {}` ends its type with the head of a `>=`.
     let _ = expect(inp, K::Assign, if ty.is_some() { "`=`" } else { "`=` or `:` and a type" })?;
-    let value = expr(inp, false)?;
+    let value = whole(inp, false)?;
     let end = value.span.end;
     end_of_statement(inp, END)?;
     Ok(make(inp, first, end, StmtKind::Let { name, ty, value }))
@@ -179,7 +201,7 @@ fn if_statement(inp: &mut Input<'_, '_>) -> Res<Stmt> {
     let mut otherwise = None;
     loop {
         let _ = expect(inp, K::If, "`if`")?;
-        let cond = expr(inp, true)?;
+        let cond = whole(inp, true)?;
         let body = nested(inp, block)?;
         arms.push((cond, body));
         if past_newlines(inp) != K::Else {
@@ -205,7 +227,7 @@ fn if_statement(inp: &mut Input<'_, '_>) -> Res<Stmt> {
 
 fn expression_statement(inp: &mut Input<'_, '_>) -> Res<Stmt> {
     let first = peek(inp);
-    let target = expr(inp, false)?;
+    let target = whole(inp, false)?;
     let op = match peek(inp).kind {
         K::Assign => None,
         K::PlusEq => Some(BinOp::Add),
@@ -220,7 +242,7 @@ fn expression_statement(inp: &mut Input<'_, '_>) -> Res<Stmt> {
         }
     };
     let _ = bump(inp);
-    let value = expr(inp, false)?;
+    let value = whole(inp, false)?;
     let end = value.span.end;
     end_of_statement(inp, END)?;
     let kind = match op {

@@ -13,7 +13,7 @@ fn survivors(source: &str) -> (usize, String) {
 }
 
 #[test]
-fn a_broken_statement_is_left_out() {
+fn of_a_broken_statement_only_a_mark_is_left() {
     for (source, wanted) in [
         ("let x = 1 1\n a", "  a"),
         ("f(1 2); a", "  a"),
@@ -35,6 +35,7 @@ fn a_broken_statement_is_left_out() {
         let source = format!("fn f() {{\n{source}\n}}\nconst Z = 1");
         let (count, dump) = survivors(&source);
         assert_eq!(count, 1, "{source}\n{:?}", reports(&source));
+        let dump = dump.lines().filter(|line| line.trim() != "(unread)").collect::<Vec<_>>().join("\n");
         let wanted = if wanted.is_empty() { "(fn f ())".to_owned() } else { format!("(fn f ()\n{wanted})") };
         assert_eq!(dump.trim_end().trim_end_matches("(const Z 1)").trim_end(), wanted, "{source}");
     }

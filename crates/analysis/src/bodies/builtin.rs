@@ -35,14 +35,16 @@ impl<'a> Cx<'_, 'a> {
         let table = self.builtins;
         let Some(sigs) = table.sigs.get(&(namespace.clone(), name.clone())) else {
             let members = table.sigs.keys().filter(|k| k.0 == *namespace).map(|k| k.1.as_str());
-            let near = self.near(name, members);
+            let near = self.near(name, members.clone());
+            let mut all: Vec<String> = members.map(|m| format!("`{m}`")).collect();
+            all.sort();
             return self.fail(
                 Diagnostic::error(406, name_span, format!("module `{namespace}` has no member `{name}`"))
                     .label("unknown member")
                     .note(format!("`{namespace}` is a reserved module with a fixed set of functions"))
                     .help(match near {
                         Some(near) => format!("did you mean `{namespace}.{near}`?"),
-                        None => format!("see the members of `{namespace}` in the language's documentation"),
+                        None => format!("its members are {}", all.join(", ")),
                     }),
             );
         };
@@ -142,7 +144,7 @@ impl<'a> Cx<'_, 'a> {
                     )
                     .label(format!("this is `{given}`"))
                     .note(format!("`{shown}` works on `{want}`"))
-                    .help(format!("give a `{want}`")),
+                    .help(format!("give a value of type `{want}`")),
                 );
             }
             values.push(value);
@@ -174,10 +176,8 @@ impl<'a> Cx<'_, 'a> {
     }
 
     fn wrong_count(&mut self, shown: &str, sigs: &[BuiltinSig], args: &'a [ast::Expr], span: Span) -> Expr {
-        for arg in args {
-            let _ = self.expr(arg, Want::Value);
-        }
         let wanted = sigs.first().map_or(0, |s| s.params.len());
+        self.miscounted(wanted, args);
         let params = sigs
             .first()
             .map(|s| {
@@ -188,7 +188,7 @@ impl<'a> Cx<'_, 'a> {
             Diagnostic::error(209, span, format!("`{shown}` takes {}, given {}", arguments(wanted), args.len()))
                 .label(format!("{} given", arguments(args.len())))
                 .note("builtins have a fixed number of arguments")
-                .help(format!("write `{shown}({params})`")),
+                .help(format!("its form is `{shown}({params})`")),
         )
     }
 
@@ -292,7 +292,7 @@ impl<'a> Cx<'_, 'a> {
                     Diagnostic::error(209, value.span, format!("argument 2 of `{shown}` must be `{a}`, found `{b}`"))
                         .label(format!("this is `{b}`"))
                         .note("both values need a common type to be compared")
-                        .help("convert one side first"),
+                        .help(format!("give two values of type `{a}`, or two of type `{b}`")),
                 );
             };
             common = ty;

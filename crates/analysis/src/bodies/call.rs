@@ -3,6 +3,7 @@
 use super::site::Site;
 use super::{Cx, Want, describe};
 use crate::env::{Elsewhere, Env, FuncLookup, NamedType, QualifiedLookup, UseTarget};
+use crate::habits;
 use crate::hir::{Expr, ExprKind, FuncId, IfaceId};
 use crate::types::{Ty, TyKind, Types};
 use diagnostics::Diagnostic;
@@ -47,7 +48,7 @@ impl<'a> Cx<'_, 'a> {
     }
 
     fn unknown_function(&mut self, name: &Name, span: Span) -> Expr {
-        if self.env.is_lost(name) {
+        if self.is_unread(name) {
             return self.error(span);
         }
         let report = match self.env.func_elsewhere(self.file, name) {
@@ -76,14 +77,19 @@ impl<'a> Cx<'_, 'a> {
                 let module = self.env.file(self.file).module;
                 let own = self.env.modules.get(module.0 as usize);
                 let builtins = self.builtins.sigs.keys().filter(|k| k.0 == "builtins").map(|k| k.1.as_str());
-                let candidates = own.iter().flat_map(|m| m.funcs.keys().map(Name::as_str)).chain(builtins);
-                let near = self.near(name, candidates);
+                let variants = self.env.variants.keys().map(|k| k.1.as_str());
+                let candidates = builtins.chain(variants);
+                // Of two equally near names the program's own is meant.
+                let names = own.iter().flat_map(|m| m.funcs.keys().map(Name::as_str));
+                let near = self.near(name, names).or_else(|| self.near(name, candidates));
                 let help = if let Some(class) = self.class.filter(|c| self.env.method(*c, name).is_some()) {
                     format!("`{name}` is a method of `{}`: call `self.{name}(…)`", self.class_name(class))
                 } else if self.lookup(name).is_some() {
                     format!("`{name}` is a local; only functions and methods can be called")
                 } else if matches!(self.env.named_type(self.file, name), Some(NamedType::Class(_))) {
                     format!("construct a `{name}` with `{name} {{ … }}`")
+                } else if let Some(help) = habits::function(name) {
+                    help.to_owned()
                 } else if let Some(near) = near {
                     format!("did you mean `{near}`?")
                 } else if name.contains('-') {
@@ -113,6 +119,7 @@ impl<'a> Cx<'_, 'a> {
                 return self.call_static(class, first, member, args, span);
             }
             if Env::is_namespace_name(first)
+                && !self.is_unread(first)
                 && matches!(self.env.const_in_scope(self.file, self.class, first), crate::env::ConstLookup::None)
             {
                 return self.fail(
@@ -216,15 +223,14 @@ impl<'a> Cx<'_, 'a> {
         let skip = usize::from(recv.is_some());
         let wanted = decl.params.len().saturating_sub(skip);
         if wanted != args.len() {
-            for arg in args {
-                let _ = self.expr(arg, Want::Value);
-            }
+            let help = self.call_form(func, skip, name);
+            self.miscounted(wanted, args);
             return self.fail(
                 Diagnostic::error(403, span, format!("`{display}` takes {}, given {}", arguments(wanted), args.len()))
                     .label(format!("{} given", arguments(args.len())))
                     .related(declared, format!("`{display}` is declared here"))
                     .note("there are no optional arguments and no overloads")
-                    .help(format!("give exactly {}", arguments(wanted))),
+                    .help(help),
             );
         }
         let mut values = Vec::with_capacity(args.len() + skip);
@@ -243,6 +249,26 @@ impl<'a> Cx<'_, 'a> {
             return self.error(span);
         }
         Expr { kind: ExprKind::Call(func, values), ty, span }
+    }
+
+    /// How a function is called, by the names of its parameters.
+    fn call_form(&self, func: FuncId, skip: usize, name: &Name) -> String {
+        let Some(decl) = self.env.program.funcs.get(func.0 as usize) else { return String::new() };
+        let params = decl.locals.iter().take(decl.params.len()).skip(skip).map(|p| p.name.as_str());
+        format!("call it as `{name}({})`", params.collect::<Vec<_>>().join(", "))
+    }
+
+    /// Checks the arguments of a call with a wrong number of them; the superfluous ones are wrong anyway.
+    pub(super) fn miscounted(&mut self, wanted: usize, args: &'a [ast::Expr]) {
+        let (fitting, more) = args.split_at(wanted.min(args.len()));
+        for arg in fitting {
+            let _ = self.expr(arg, Want::Value);
+        }
+        let reports = self.diags.len();
+        for arg in more {
+            let _ = self.expr(arg, Want::Value);
+        }
+        self.diags.truncate(reports);
     }
 
     fn call_method(
@@ -333,12 +359,16 @@ impl<'a> Cx<'_, 'a> {
         let given = self.show(ty);
         let name = &member.name;
         let free = self.is_function_name(name);
-        let help = help.unwrap_or_else(|| {
-            if free {
-                format!("`{name}` is a function: `{name}(value, …)`")
-            } else {
-                format!("declare a method `{name}`")
+        let help = help.unwrap_or_else(|| match (self.kind(ty), habits::member(name)) {
+            (TyKind::Actor(_), _) => {
+                "an actor is reached by messages: `send(address, message)` or `call(address, message)`".to_owned()
             }
+            _ if free => format!("`{name}` is a function: `{name}(value, …)`"),
+            (TyKind::Class(_) | TyKind::Iface(_) | TyKind::Row(_), None) => {
+                format!("declare a method `{name}` in `{given}`")
+            }
+            (_, Some(help)) => help.to_owned(),
+            (_, None) => format!("write a function: `fn {name}(x: {given}) {{ … }}`"),
         });
         self.fail(
             Diagnostic::error(403, member.span, format!("`{given}` has no method `{name}`"))

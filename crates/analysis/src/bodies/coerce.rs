@@ -94,7 +94,14 @@ impl<'a> Cx<'_, 'a> {
             (TyKind::Multi(_) | TyKind::Map(..), TyKind::Multi(_) | TyKind::Map(..)) => {
                 format!("containers do not convert element by element: build a `{want}`")
             }
-            _ => format!("give a `{want}`"),
+            (TyKind::Actor(wanted), TyKind::Actor(found)) => {
+                let (wanted, found) = (self.show(wanted), self.show(found));
+                format!(
+                    "`actor M` names the message, not the class: `actor {found}` receives `{found}`, not `{wanted}`"
+                )
+            }
+            (_, TyKind::Actor(_)) => format!("`spawn` gives an address: its type is `{given}`"),
+            _ => format!("give a value of type `{want}`"),
         };
         self.fail(
             Diagnostic::error(site.mismatch_code(), e.span, format!("{place} must be `{want}`, found `{given}`"))
@@ -143,11 +150,15 @@ impl<'a> Cx<'_, 'a> {
 
     fn unsatisfied(&mut self, from: Ty, to: Ty, why: &str, span: Span, site: &Site) -> Fit {
         let (given, want) = (self.show(from), self.show(to));
+        let help = match self.kind(to) {
+            TyKind::Iface(iface) => self.env.methods_wanted(iface, &given),
+            _ => String::new(),
+        };
         self.report(
             Diagnostic::error(205, span, format!("`{given}` does not satisfy `{want}`: {why}"))
                 .label(format!("{} must be `{want}`", site.text()))
                 .note(format!("`{given}` needs every method of `{want}` with fitting parameters and result"))
-                .help(format!("give `{given}` the method that `{want}` asks for")),
+                .help(help),
         );
         Fit::Reported
     }
@@ -162,11 +173,17 @@ impl<'a> Cx<'_, 'a> {
             TyKind::Void => void_as_int(e),
             TyKind::Nil => {
                 let want = slot.map(|s| format!(" of type `{}`", self.show(s))).unwrap_or_default();
+                let help = match slot {
+                    Some(slot) if !site.is_fixed() => {
+                        format!("give a value, or make the type nullable: `?{}`", self.show(slot))
+                    }
+                    _ => "give a value".to_owned(),
+                };
                 self.fail(
                     Diagnostic::error(site.nil_code(), e.span, format!("nil where {}{want} is needed", site.text()))
                         .label("this is nil")
                         .note("only `?T` holds nil")
-                        .help("give a value, or make the type nullable: `?T`"),
+                        .help(help),
                 )
             }
             TyKind::Maybe { inner, noisy } => {

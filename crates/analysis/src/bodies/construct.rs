@@ -50,7 +50,7 @@ impl<'a> Cx<'_, 'a> {
                         .note(
                             "an actor class has one `fn receive(msg: M)`, `M` a class, record or union, bare or `mut`",
                         )
-                        .help(format!("declare `fn receive(msg: M)` in `{}`", class.name)),
+                        .help(format!("write `fn receive(msg: M)` in `{}` with a class `M` of its own", class.name)),
                 );
             }
         };
@@ -69,7 +69,7 @@ impl<'a> Cx<'_, 'a> {
                 self.diags.extend(self.env.unknown_type(self.file, class));
                 return None;
             }
-            TypeLookup::None if self.env.is_lost(&class.name) => return None,
+            TypeLookup::None if self.env.is_unread(&class.name) => return None,
             TypeLookup::None => None,
         };
         if let Some(NamedType::Class(id)) = found {
@@ -169,7 +169,10 @@ impl<'a> Cx<'_, 'a> {
             let mut report = Diagnostic::error(206, span, format!("`{class} {{ … }}` lacks {list}"))
                 .label("incomplete")
                 .note("a field may be left out if it has a default or is nullable")
-                .help(missing.iter().map(|m| format!("`{}: …`", m.0)).collect::<Vec<_>>().join(", "));
+                .help(format!(
+                    "add {}",
+                    missing.iter().map(|m| format!("`{}: …`", m.0)).collect::<Vec<_>>().join(", ")
+                ));
             for (name, at) in &missing {
                 report = report.related(*at, format!("`{name}` is declared here"));
             }

@@ -5,6 +5,7 @@ use super::flow::{Facts, State};
 use super::site::Site;
 use super::{Cx, Want};
 use crate::env::{ConstLookup, FuncLookup, NamedType, QualifiedConst};
+use crate::habits;
 use crate::hir::{Expr, ExprKind, LocalId, OnNil};
 use crate::types::{TyKind, Types};
 use diagnostics::Diagnostic;
@@ -24,7 +25,14 @@ impl<'a> Cx<'_, 'a> {
 
     /// `e` as a condition, with its facts.
     pub(super) fn condition(&mut self, e: &'a ast::Expr, word: &'static str) -> (Expr, Facts) {
-        let (value, facts) = self.expr_facts(e, Want::Value);
+        let (value, mut facts) = self.expr_facts(e, Want::Value);
+        // Reported as a condition that may be nil, it was probably meant as a test for nil.
+        if let ast::ExprKind::Name(name) = &e.kind
+            && let Some(local) = self.lookup(name)
+            && matches!(self.kind(value.ty), TyKind::Nullable(_))
+        {
+            facts.when_true.push(local);
+        }
         (self.boolean(value, e, &Site::Condition(word)), facts)
     }
 
@@ -33,6 +41,7 @@ impl<'a> Cx<'_, 'a> {
         let value = match &e.kind {
             ast::ExprKind::Binary { .. } => return self.binary(e),
             ast::ExprKind::Unary { op, operand } => return self.unary(*op, operand, span),
+            ast::ExprKind::Unread => self.error(span),
             ast::ExprKind::Int(n) => Expr { kind: ExprKind::Int(*n), ty: Types::INT, span },
             ast::ExprKind::Float(f) => Expr { kind: ExprKind::Float(*f), ty: Types::FLOAT, span },
             ast::ExprKind::Bool(b) => Expr { kind: ExprKind::Bool(*b), ty: Types::BOOL, span },
@@ -92,12 +101,28 @@ impl<'a> Cx<'_, 'a> {
 
     pub(super) fn ambiguous(&mut self, name: &str, span: Span, what: &str, modules: &[String]) -> Expr {
         let list = modules.iter().map(|m| format!("`{m}`")).collect::<Vec<_>>().join(", ");
+        let alias = |m: &String| m.rsplit('/').next().unwrap_or_default().to_owned();
+        let mut aliases: Vec<String> = modules.iter().map(alias).collect();
+        aliases.sort();
+        aliases.dedup();
+        let is_path = |m: &String| m.split('/').all(|s| !s.is_empty() && !s.contains('.'));
+        let help = if aliases.len() == modules.len() && modules.iter().all(is_path) {
+            let forms: Vec<String> = modules.iter().map(|m| format!("`{}.{name}`", alias(m))).collect();
+            format!("name the module, with its `use` in this file: {}", forms.join(" or "))
+        } else {
+            "rename one of them".to_owned()
+        };
         self.fail(
-            Diagnostic::error(218, span, format!("{what} `{name}` is ambiguous: {list} all declare it"))
+            Diagnostic::error(218, span, format!("{what} `{name}` is ambiguous: it is declared in each of {list}"))
                 .label("several candidates")
                 .note("a name must have one meaning in a file")
-                .help(format!("name the module: `MODULE.{name}`")),
+                .help(help),
         )
+    }
+
+    /// Whether the name may stand for something that could not be read, which is reported.
+    pub(super) fn is_unread(&self, name: &str) -> bool {
+        self.unread.contains(name) || self.env.is_unread(name)
     }
 
     /// Whether a bare call of `name` would find a function.
@@ -107,6 +132,9 @@ impl<'a> Cx<'_, 'a> {
     }
 
     pub(super) fn unknown_name(&mut self, name: &Name, span: Span) -> Expr {
+        if self.is_unread(name) {
+            return self.error(span);
+        }
         if self.is_function_name(name) {
             return self.fail(
                 Diagnostic::error(403, span, format!("`{name}` is a function, not a value"))
@@ -115,7 +143,7 @@ impl<'a> Cx<'_, 'a> {
                     .help(format!("call it: `{name}(…)`")),
             );
         }
-        if self.env.alias_is_broken(self.file, name) || self.env.is_lost(name) {
+        if self.env.alias_is_broken(self.file, name) {
             // What should have declared it is reported.
             return self.error(span);
         }
@@ -124,10 +152,18 @@ impl<'a> Cx<'_, 'a> {
             self.env.named_type(self.file, name),
             Some(NamedType::Class(_) | NamedType::Union(_) | NamedType::Iface(_))
         ) {
+            let help = match self.env.named_type(self.file, name) {
+                Some(NamedType::Union(id)) => {
+                    let first = self.env.program.unions.get(id.0 as usize).and_then(|u| u.variants.first());
+                    format!("name a variant alone, as `{}`", first.map_or("First", |v| v.name.as_str()))
+                }
+                Some(NamedType::Iface(_)) => "construct a class that satisfies it".to_owned(),
+                _ => format!("construct one: `{name} {{ … }}`"),
+            };
             report = Diagnostic::error(403, span, format!("`{name}` is a type, not a value"))
                 .label("a type where a value is needed")
-                .note("a type's name stands before `{ … }` or `.`")
-                .help(format!("construct one: `{name} {{ … }}`"));
+                .note("a type's name stands in annotations, and that of a class before `{ … }` or `.`")
+                .help(help);
         } else if self.env.namespace(self.file, name).is_some() || crate::env::Env::is_namespace_name(name) {
             report = report
                 .label("a module, not a value")
@@ -146,9 +182,17 @@ impl<'a> Cx<'_, 'a> {
             && (self.lookup(first).is_some()
                 || !matches!(self.env.const_in_scope(self.file, self.class, first), ConstLookup::None))
         {
-            return format!("a dash belongs to a name; to subtract, put blanks around the minus: `{first} - {rest}`");
+            return match rest {
+                "" | "-" => format!(
+                    "a dash belongs to a name; to count down, write `{first} -= 1` with a blank before the minus"
+                ),
+                _ => format!("a dash belongs to a name; to subtract, put blanks around the minus: `{first} - {rest}`"),
+            };
         }
-        let candidates = self.names.keys().map(Name::as_str);
+        if let Some(help) = habits::value(name) {
+            return help.to_owned();
+        }
+        let candidates = self.names.keys().chain(self.env.variants.keys().map(|k| &k.1)).map(Name::as_str);
         if let Some(near) = self.near(name, candidates) {
             return format!("did you mean `{near}`?");
         }
@@ -221,13 +265,17 @@ impl<'a> Cx<'_, 'a> {
                 Expr { kind: ExprKind::Field(Box::new(value), class, index), ty, span }
             }
             TyKind::Row(class) => self.column(value, class, field, span),
-            _ => {
+            kind => {
                 let given = self.show(value.ty);
+                let help = match kind {
+                    TyKind::Actor(_) => "an actor's fields are its own: let it answer a message, with `call` or `send`",
+                    _ => habits::member(&field.name).unwrap_or("call a function on the value instead"),
+                };
                 self.fail(
                     Diagnostic::error(403, field.span, format!("`{given}` has no field `{}`", field.name))
                         .label(format!("the value before it is `{given}`"))
                         .note("only classes, records and rows have fields")
-                        .help("call a function on the value instead"),
+                        .help(help),
                 )
             }
         }
@@ -372,11 +420,19 @@ impl<'a> Cx<'_, 'a> {
             _ => None,
         };
         let Some(arg) = arg else {
+            let help = match &ty.kind {
+                ast::TypeKind::Named(to) if to.name == "Int" => "`trunc(f)` cuts a Float, `parse_int(t)` reads a Text",
+                ast::TypeKind::Named(to) if to.name == "Float" => {
+                    "`float(n)` converts an Int, `parse_float(t)` reads a Text"
+                }
+                ast::TypeKind::Named(to) if to.name == "Text" => "a value becomes a Text in a hole: `\"${value}\"`",
+                _ => "write `json.decode(text) as T` with `use json` in this file",
+            };
             return self.fail(
                 Diagnostic::error(403, span, "`as` converts only the result of `json.decode(…)`")
                     .label("not a `json.decode`")
                     .note("`json.decode(text) as T` reads a value of type `T`; other values convert through functions")
-                    .help("write `json.decode(text) as T` with `use json` in this file"),
+                    .help(help),
             );
         };
         let mut reports = std::mem::take(&mut self.diags);
@@ -393,10 +449,22 @@ impl<'a> Cx<'_, 'a> {
         }
         if let Err(why) = self.env.decodable(target) {
             let shown = self.show(target);
+            // `why` leads from the target to what has no form.
+            let (title, note) = if why == format!("`{shown}`") {
+                (
+                    format!("`{shown}` is no target of `json.decode`"),
+                    "a target is a class, a record, `multi` or `map` of one, or `json.Value`",
+                )
+            } else {
+                (
+                    format!("`{shown}` cannot be decoded: {why}"),
+                    "JSON has no form for interfaces, actors and payload unions",
+                )
+            };
             return self.fail(
-                Diagnostic::error(403, ty.span, format!("`{shown}` cannot be decoded: {why}"))
+                Diagnostic::error(403, ty.span, title)
                     .label("not decodable")
-                    .note("JSON has no form for interfaces, actors and payload unions")
+                    .note(note)
                     .help("decode into a record of plain fields, then build the value from it"),
             );
         }

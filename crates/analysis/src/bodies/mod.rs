@@ -138,6 +138,8 @@ struct Cx<'e, 'a> {
     demoted: FxHashMap<usize, Vec<LocalId>>,
     /// Repeated walks of loops at depth in this body.
     deep_walks: u32,
+    /// Names that broken statements of the body may have declared.
+    unread: FxHashSet<Name>,
     /// Payload bindings that are read with a check (`declare_payload`).
     payloads: FxHashSet<LocalId>,
     /// Spelling suggestions looked for so far.
@@ -170,6 +172,7 @@ impl<'e, 'a> Cx<'e, 'a> {
             nil_log: Vec::new(),
             demoted: FxHashMap::default(),
             deep_walks: 0,
+            unread: FxHashSet::default(),
             payloads: FxHashSet::default(),
             suggestions: Cell::new(0),
         }
@@ -195,6 +198,7 @@ impl<'e, 'a> Cx<'e, 'a> {
         self.returns = false;
         self.nil_log.clear();
         self.demoted.clear();
+        self.unread.clear();
         self.payloads.clear();
         self.deep_walks = 0;
         self.has_extensions = self.env.file(file).uses.iter().any(|u| u.extensions);
@@ -206,6 +210,9 @@ impl<'e, 'a> Cx<'e, 'a> {
         // Calls of the function itself read the parameters' types while the body is checked.
         if let Some(func) = self.env.program.funcs.get_mut(index) {
             func.locals = self.locals.clone();
+        }
+        if block.is_broken {
+            let _ = self.env.incomplete.insert(self.func);
         }
         let mut hir = self.block(block);
         if self.flow.reachable {
@@ -276,7 +283,8 @@ impl<'e, 'a> Cx<'e, 'a> {
         self.diags.push(diagnostic);
     }
 
-    fn error(&self, span: Span) -> Expr {
+    fn error(&mut self, span: Span) -> Expr {
+        let _ = self.env.incomplete.insert(self.func);
         Expr { kind: ExprKind::Nil, ty: Types::ERROR, span }
     }
 

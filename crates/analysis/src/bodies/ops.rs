@@ -83,12 +83,19 @@ impl<'a> Cx<'_, 'a> {
         if matches!(e.ty, Types::BOOL | Types::ERROR | Types::NEVER) {
             return e;
         }
-        let given = self.show(e.ty);
+        let (given, name) = (self.show(e.ty), describe(src));
+        let help = match self.kind(e.ty) {
+            TyKind::Int => format!("compare it: `{name} != 0`"),
+            TyKind::Float => format!("compare it: `{name} != 0.0`"),
+            TyKind::Text => format!("compare it: `{name} != \"\"`"),
+            TyKind::Multi(_) | TyKind::Map(..) => format!("compare its length: `len({name}) > 0`"),
+            _ => "compare it with `==` or `!=`; a value of this type is never nil".to_owned(),
+        };
         self.fail(
             Diagnostic::error(201, e.span, format!("{} must be `Bool`, found `{given}`", site.text()))
                 .label(format!("this is `{given}`"))
                 .note("there is no truthiness: only Bool is true or false")
-                .help("compare it, for example `… != 0` or `… != nil`"),
+                .help(help),
         )
     }
 
@@ -140,7 +147,7 @@ impl<'a> Cx<'_, 'a> {
                     .related(left.span, format!("this is `{a}`"))
                     .related(right.span, format!("this is `{b}`"))
                     .note("only values of related types can be compared")
-                    .help("convert one side first"),
+                    .help(self.conversion(left.ty, right.ty)),
             );
         };
         let common = if common == Types::VOID { Types::INT } else { common };
@@ -253,10 +260,12 @@ impl<'a> Cx<'_, 'a> {
             "texts are joined with `..`: `a .. b`, or `\"${a}${b}\"`".to_owned()
         } else if has_text && !ordering {
             "texts have no arithmetic; join them with `..`, read numbers with `parse_int`".to_owned()
-        } else if [left.ty, right.ty].contains(&Types::FLOAT) && [left.ty, right.ty].contains(&Types::INT) {
-            "convert one side: `float(n)` or `trunc(f)`".to_owned()
+        } else if op == BinOp::Rem && left.ty == Types::FLOAT {
+            "take the fraction apart: `a - b * float(trunc(a / b))`".to_owned()
+        } else if ordering && left.ty == Types::BOOL {
+            "comparisons do not chain: write `a < b and b < c`".to_owned()
         } else {
-            "convert one side first".to_owned()
+            self.conversion(left.ty, right.ty)
         };
         let rule = if ordering {
             "two Ints, two Floats or two Texts can be ordered"
@@ -273,6 +282,27 @@ impl<'a> Cx<'_, 'a> {
                 .note(rule)
                 .help(help),
         )
+    }
+
+    /// How two values of different types come to one.
+    fn conversion(&self, a: Ty, b: Ty) -> String {
+        match (self.kind(self.strip(a)), self.kind(self.strip(b))) {
+            (TyKind::Int, TyKind::Float) | (TyKind::Float, TyKind::Int) => "convert one side: `float(n)` or `trunc(f)`",
+            (TyKind::Int, TyKind::Text) | (TyKind::Text, TyKind::Int) => {
+                "convert one side: `parse_int(t)` or `\"${n}\"`"
+            }
+            (TyKind::Float, TyKind::Text) | (TyKind::Text, TyKind::Float) => {
+                "convert one side: `parse_float(t)` or `\"${f}\"`"
+            }
+            (TyKind::Bytes, TyKind::Text) | (TyKind::Text, TyKind::Bytes) => {
+                "convert one side: `text_of_bytes(b)` or `bytes_of_text(t)`"
+            }
+            (TyKind::Class(_) | TyKind::Iface(_), _) | (_, TyKind::Class(_) | TyKind::Iface(_)) => {
+                "use a field of the object"
+            }
+            _ => "give two values of one type",
+        }
+        .to_owned()
     }
 
     pub(super) fn unary(&mut self, op: ast::UnOp, operand: &'a ast::Expr, span: Span) -> (Expr, Facts) {

@@ -145,7 +145,7 @@ impl<'a> Cx<'_, 'a> {
         if !is_column && !self.is_copied(select.ty) {
             let given = self.show(select.ty);
             return self.fail(
-                Diagnostic::error(250, query.select.span, format!("`select` of a `{given}`"))
+                Diagnostic::error(250, query.select.span, format!("`select` of `{given}`"))
                     .label("cannot be projected")
                     .note("a query selects its variable, one of its columns, or an expression of a copied type")
                     .help("select the row and build the value in a loop over the result"),

@@ -94,6 +94,14 @@ impl Site {
         matches!(self, Site::Builtin(_, _, true) | Site::Store(..))
     }
 
+    /// Whether the type of the place is not the program's to declare.
+    pub fn is_fixed(&self) -> bool {
+        matches!(
+            self,
+            Site::Builtin(..) | Site::Store(..) | Site::Index | Site::Key | Site::Operand(_) | Site::Message(_)
+        )
+    }
+
     /// The place in words.
     pub fn text(&self) -> String {
         match self {

@@ -74,6 +74,7 @@ impl<'e, 'a> Cx<'e, 'a> {
                 }
             }
             ast::StmtKind::Return(value) => self.return_stmt(value.as_ref(), span, out),
+            ast::StmtKind::Unread(names) => self.unread.extend(names.iter().cloned()),
             ast::StmtKind::Break => {
                 self.leave("break", span);
                 push(StmtKind::Break);
@@ -165,11 +166,28 @@ impl<'e, 'a> Cx<'e, 'a> {
             let _ = self.bad_target(span, "`self`", "assign to its fields: `self.f = …`");
         } else if !matches!(self.env.const_in_scope(self.file, self.class, name), crate::env::ConstLookup::None) {
             let _ = self.bad_target(span, &format!("constant `{name}`"), "use a local for values that change");
+        } else if self.is_unread(name) || self.env.alias_is_broken(self.file, name) {
+            let _ = self.error(span);
         } else {
-            let _ = self.unknown_name(name, span);
+            self.not_declared(name, span);
         }
         let _ = self.expr(value, Want::Value);
         None
+    }
+
+    /// An assignment to a name that nothing declares: one report, whatever follows of it.
+    fn not_declared(&mut self, name: &Name, span: Span) {
+        let help = match self.name_help(name) {
+            help if help.starts_with("declare it") => format!("introduce it with `let`: `let {name} = …`"),
+            help => help,
+        };
+        let _ = self.fail(
+            Diagnostic::error(403, span, format!("unknown name `{name}`"))
+                .label("nothing to assign to")
+                .note("`=` changes a local, a parameter, a field or an element; `let` introduces a local")
+                .help(help),
+        );
+        let _ = self.unread.insert(name.clone());
     }
 
     fn bad_target(&mut self, span: Span, what: &str, help: &str) -> Expr {
@@ -267,6 +285,10 @@ impl<'e, 'a> Cx<'e, 'a> {
                     }
                 }
             }
+            ast::ExprKind::Unread => {
+                let _ = self.error(target.span);
+                Err(None)
+            }
             _ => {
                 let _ = self.bad_target(target.span, "this expression", "assign to a local, a field or an element");
                 Err(None)
@@ -314,8 +336,11 @@ impl<'e, 'a> Cx<'e, 'a> {
             let _ = self.coerce(result, target, ty, &site);
             if self.kind(ty) != TyKind::Bool {
                 let given = self.show(ty);
-                let _ =
-                    self.bad_target(target.span, &format!("a `{given}`"), "compound assignment works on Int and Float");
+                let _ = self.bad_target(
+                    target.span,
+                    &format!("a place of type `{given}`"),
+                    "compound assignment works on Int and Float",
+                );
             }
             return None;
         }
@@ -437,9 +462,13 @@ impl<'e, 'a> Cx<'e, 'a> {
         iter: &'a ast::Expr,
         body: &'a ast::Block,
     ) -> Option<StmtKind> {
-        let value = self.expr(iter, Want::Value);
-        let value = self.settle(value);
-        let value = self.need(value, iter, &Site::Iterable);
+        let value = if self.is_range(iter) {
+            self.no_range(iter.span)
+        } else {
+            let value = self.expr(iter, Want::Value);
+            let value = self.settle(value);
+            self.need(value, iter, &Site::Iterable)
+        };
         let (first_ty, second_ty) = match (self.kind(value.ty), second) {
             (TyKind::Multi(element), None) => (element, None),
             (TyKind::Map(key, element), Some(_)) => (key, Some(element)),
@@ -448,8 +477,11 @@ impl<'e, 'a> Cx<'e, 'a> {
                 let given = self.show(value.ty);
                 let help = match kind {
                     TyKind::Map(..) => "a map has two: `for k, v in m`",
-                    TyKind::Multi(_) => "a multi has one: `for x in c`",
+                    TyKind::Multi(_) => "a `multi` has one: `for x in c`; keep a counter beside the loop",
                     TyKind::Int => "count with `let i = 0` and `while i < n { …; i += 1 }`",
+                    TyKind::Text => {
+                        "count with `let i = 0` and `while i < len(t) { …; i += 1 }`; `byte_at(t, i)` is a byte of it"
+                    }
                     _ => "loop over a `multi` or a `map`",
                 };
                 let vars = if second.is_some() { "two variables" } else { "one variable" };
@@ -483,13 +515,33 @@ impl<'e, 'a> Cx<'e, 'a> {
         })
     }
 
+    /// `a .. b` of two Ints, which other languages walk.
+    fn is_range(&self, iter: &ast::Expr) -> bool {
+        let is_int = |e: &ast::Expr| match &e.kind {
+            ast::ExprKind::Int(_) => true,
+            ast::ExprKind::Name(name) => self.lookup(name).is_some_and(|l| self.local_ty(l) == Types::INT),
+            ast::ExprKind::Call { callee, .. } => matches!(&callee.kind, ast::ExprKind::Name(name) if name == "len"),
+            _ => false,
+        };
+        matches!(&iter.kind, ast::ExprKind::Concat(items) if items.len() == 2 && items.iter().all(is_int))
+    }
+
+    fn no_range(&mut self, span: Span) -> Expr {
+        self.fail(
+            Diagnostic::error(201, span, "`..` between `Int` and `Int`: it joins Texts and makes no range")
+                .label("not a list")
+                .note("`for` walks a `multi` or a `map`; there is no range operator")
+                .help("count with `let i = 0` and `while i < n { …; i += 1 }`"),
+        )
+    }
+
     fn leave(&mut self, word: &'static str, span: Span) {
         let Some(first_inner) = self.loops.last().map(|l| l.first_inner) else {
             let _ = self.fail(
                 Diagnostic::error(403, span, format!("`{word}` outside a loop"))
                     .label("no loop around it")
                     .note(format!("`{word}` acts on the nearest `while`, `do` or `for`"))
-                    .help("leave a function with `return`"),
+                    .help("leave a function with `return`; an arm of `switch` ends by itself"),
             );
             return;
         };
@@ -523,7 +575,7 @@ impl<'e, 'a> Cx<'e, 'a> {
                         )
                         .label("no value")
                         .note("a function with a result must return one on every path")
-                        .help(format!("write `return …` with a `{ret}`")),
+                        .help(format!("write `return` with a value of type `{ret}`")),
                     );
                 }
                 None

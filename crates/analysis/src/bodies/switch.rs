@@ -15,7 +15,7 @@ struct Part<'a> {
     block: hir::Block,
     value: Option<(Expr, &'a ast::Expr)>,
     completes: bool,
-    /// Something inside was not read: whether it gives a value is not known.
+    /// Some of it was not read: its value may be missing for that.
     is_broken: bool,
     span: Span,
 }
@@ -44,6 +44,7 @@ impl<'a> Cx<'_, 'a> {
         let mut end = Flow::default();
         let last = switch.arms.len().saturating_sub(1);
         for (at, arm) in switch.arms.iter().enumerate() {
+            covered.unknown |= arm.body.is_broken;
             let before = self.flow.clone();
             let mark = self.open();
             if arm.is_default {
@@ -78,8 +79,7 @@ impl<'a> Cx<'_, 'a> {
             end = self.join(end, after);
         }
         let exhaustive = self.is_exhaustive(union, &subject, &covered);
-        let unread = switch.arms.iter().any(|a| a.body.is_broken);
-        if default.is_none() && !exhaustive && !failed && !never && !unread && !covered.failed {
+        if default.is_none() && !exhaustive && !failed && !never && !covered.unknown {
             self.not_exhaustive(union, subject.ty, &covered, switch.subject.span);
         }
         self.flow = end;
@@ -193,7 +193,7 @@ impl<'a> Cx<'_, 'a> {
             Diagnostic::error(201, at, format!("{what} have no common type: `{a}` and `{b}`"))
                 .label(format!("this is `{b}`"))
                 .note("all branches that complete must agree on the type of the value")
-                .help(format!("make this a `{a}`, or annotate the place the value goes to")),
+                .help(format!("give a value of type `{a}`, or annotate the place the value goes to")),
         );
     }
 
@@ -233,7 +233,6 @@ impl<'a> Cx<'_, 'a> {
             let decl = self.env.program.unions.get(union.0 as usize);
             let Some(variant) = decl.and_then(|u| u.variants.iter().position(|v| v.name == *name)) else {
                 self.not_a_variant(union, value, covered);
-                self.bind_unknown(pattern.map_or(&[], |p| p));
                 continue;
             };
             let fields: Vec<Ty> = decl
@@ -282,11 +281,19 @@ impl<'a> Cx<'_, 'a> {
             None
         };
         if let Some(title) = fault {
+            let help = match (fields.len(), values) {
+                (0, _) | (_, 2..) => format!("write `case {name}:` to bind nothing"),
+                (count, _) => {
+                    let all = ["a", "b", "c", "d"].iter().copied().chain(std::iter::repeat("…")).take(count.min(5));
+                    let all = all.collect::<Vec<_>>().join(", ");
+                    format!("write `case {name}({all}):`, or `case {name}:` to bind nothing")
+                }
+            };
             self.report(
                 Diagnostic::error(203, span, title)
                     .label("bad pattern")
                     .note("a pattern binds all payload values of its variant, and is the only one of its arm")
-                    .help(format!("write `case {name}:` to bind nothing")),
+                    .help(help),
             );
             self.bind_unknown(pattern);
             return Vec::new();
@@ -321,7 +328,7 @@ impl<'a> Cx<'_, 'a> {
     }
 
     fn not_a_variant(&mut self, union: UnionId, value: &ast::Expr, covered: &mut Covered) {
-        covered.failed = true;
+        covered.unknown = true;
         let text = super::describe(value);
         let decl = self.env.program.unions.get(union.0 as usize);
         let name = decl.map(|u| u.name.clone()).unwrap_or_default();
@@ -361,7 +368,7 @@ impl<'a> Cx<'_, 'a> {
                 if let ast::ExprKind::Call { args, .. } = &value.kind {
                     self.bind_unknown(args);
                 }
-                if std::mem::replace(&mut covered.failed, true) {
+                if std::mem::replace(&mut covered.unknown, true) {
                     continue;
                 }
                 let (text, ty) = (super::describe(value), self.show(subject.ty));
@@ -380,6 +387,7 @@ impl<'a> Cx<'_, 'a> {
             }
             let right = self.expr(value, Want::Hint(subject.ty));
             if subject.ty == Types::ERROR || right.ty == Types::ERROR {
+                covered.unknown = true;
                 continue;
             }
             let read = Expr { kind: ExprKind::Local(local), ty: subject.ty, span: value.span };
@@ -393,7 +401,7 @@ impl<'a> Cx<'_, 'a> {
                     )
                     .label(format!("this is `{given}`"))
                     .note("case values are compared with the subject by `==`")
-                    .help(format!("give a `{want}`")),
+                    .help(format!("give a value of type `{want}`")),
                 );
                 continue;
             }
@@ -439,6 +447,13 @@ impl<'a> Cx<'_, 'a> {
                     .label("not exhaustive")
                     .note("every variant needs an arm, or there is a `default`")
                     .help(format!("add arms for {missing}, or `default:`"))
+            }
+            None if subject == Types::BOOL => {
+                let missing = if covered.yes { "false" } else { "true" };
+                Diagnostic::error(208, span, format!("`switch` over `Bool` does not cover `{missing}`"))
+                    .label("not exhaustive")
+                    .note("both values need an arm, or there is a `default`")
+                    .help(format!("add `case {missing}:`, or `default:`"))
             }
             None => Diagnostic::error(208, span, format!("`switch` over `{given}` needs a `default`"))
                 .label("not exhaustive")
@@ -640,6 +655,6 @@ struct Covered {
     variants: FxHashSet<u32>,
     yes: bool,
     no: bool,
-    /// A case names no variant, or one of a subject that may be nil: what is missing is not known.
-    failed: bool,
+    /// A case was refused, or an arm not read: what is covered is not known.
+    unknown: bool,
 }

@@ -148,7 +148,7 @@ impl Checker<'_, '_> {
                             .help("declare the constant in this file, or rename one of them"),
                         );
                     }
-                    ConstLookup::None if self.env.is_lost(name) => {}
+                    ConstLookup::None if self.env.is_unread(name) => {}
                     ConstLookup::None => self.diags.push(
                         Diagnostic::error(
                             403,
@@ -234,7 +234,7 @@ impl Checker<'_, '_> {
     fn construct(&mut self, site: &Site<'_>, ty: Ty, span: Span, name: &Ident) -> Option<Default_> {
         let (named, declared) = match self.env.type_lookup(site.file, &name.name) {
             TypeLookup::Found(entry) => (entry.named, entry.span),
-            TypeLookup::None if self.env.is_lost(&name.name) => return None,
+            TypeLookup::None if self.env.is_unread(&name.name) => return None,
             TypeLookup::None => {
                 let near = self.env.near(&name.name, self.env.type_candidates(site.file));
                 let help = near.map_or_else(

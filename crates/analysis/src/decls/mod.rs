@@ -64,6 +64,7 @@ pub(crate) struct Decls<'a> {
 /// Reads the declarations. Reports go to `diags`; the result answers for what is sound of the program.
 pub fn collect<'a>(input: &'a Input, diags: &mut Vec<Diagnostic>) -> Env<'a> {
     let mut env = empty();
+    env.unread = input.files.iter().flat_map(|f| &f.ast.unread).cloned().collect();
     modules::collect(&mut env, input, diags);
     let mut decls = names::collect(&mut env, input, diags);
     shapes::unify(&mut env, &mut decls);
@@ -101,17 +102,18 @@ fn empty<'a>() -> Env<'a> {
         impls: FxHashMap::default(),
         covered: FxHashMap::default(),
         covered_set: FxHashSet::default(),
-        lost: FxHashSet::default(),
         suggestions: std::cell::Cell::new(200_000),
+        unread: FxHashSet::default(),
+        incomplete: FxHashSet::default(),
         no_file: FileScope {
             id: crate::env::STDLIB_FILE,
             package: crate::env::PRELUDE,
             module: ModuleId(u32::MAX),
             display: String::new(),
+            is_broken: false,
             uses: Vec::new(),
             used_modules: FxHashMap::default(),
             aliases: FxHashMap::default(),
-            is_broken: false,
         },
     }
 }

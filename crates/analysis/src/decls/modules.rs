@@ -33,18 +33,20 @@ pub(super) fn collect(env: &mut Env<'_>, input: &Input, diags: &mut Vec<Diagnost
             package,
             module,
             display: file.display.clone(),
+            is_broken: file.ast.is_broken,
             uses: Vec::new(),
             used_modules: FxHashMap::default(),
             aliases: FxHashMap::default(),
-            is_broken: file.ast.is_broken,
         });
-        env.lost.extend(file.ast.lost.iter().cloned());
     }
     for (i, file) in input.files.iter().enumerate() {
         let uses = resolve_uses(env, file, diags);
         if let Some(scope) = env.files.get_mut(i) {
             for (i, entry) in uses.iter().enumerate() {
                 scope.aliases.entry(entry.alias.clone()).or_default().push(i);
+                if let Some(near) = &entry.near {
+                    scope.aliases.entry(near.clone()).or_default().push(i);
+                }
                 if let UseTarget::Module(module) = entry.target
                     && module != scope.module
                 {
@@ -87,16 +89,19 @@ fn resolve_uses(env: &Env<'_>, file: &InputFile, diags: &mut Vec<Diagnostic>) ->
         let Decl::Use(stmt) = decl else { continue };
         let Some(last) = stmt.path.last() else { continue };
         let path = stmt.path.iter().map(|p| p.name.as_str()).collect::<Vec<_>>().join("/");
+        let mut near = None;
         let target = match resolve_path(env, package, stmt, &path) {
             Ok(target) => target,
             Err(diagnostic) => {
                 diags.push(*diagnostic);
+                near = near_module(env, package, &path).and_then(|path| path.rsplit('/').next().map(Name::new));
                 UseTarget::Unknown
             }
         };
         uses.push(UseEntry {
             alias: last.name.clone(),
             path,
+            near,
             target,
             extensions: stmt.extensions,
             span: stmt.span,
@@ -138,26 +143,29 @@ fn resolve_path(env: &Env<'_>, package: u32, stmt: &ast::Use, path: &str) -> Res
 }
 
 fn unknown_module(env: &Env<'_>, package: u32, stmt: &ast::Use, path: &str) -> Diagnostic {
+    let diagnostic = Diagnostic::error(216, stmt.span, format!("unknown module `{path}`"))
+        .label("no directory of this path has `.wo` files")
+        .note(
+            "a module is a directory, named by its path from the root; dependencies are named by their key in `[deps]`",
+        );
+    match near_module(env, package, path) {
+        Some(near) => diagnostic.help(format!("did you mean `use {near}`?")),
+        None => diagnostic.help("correct the path, or add the dependency to `[deps]` in `wo.toml`"),
+    }
+}
+
+fn near_module(env: &Env<'_>, package: u32, path: &str) -> Option<String> {
     let candidates = env
         .modules
         .iter()
         .filter(|m| m.package == package || package == 0)
         .map(|m| if m.package == package { m.inner.as_str() } else { m.path.as_str() })
         .filter(|p| !p.is_empty());
-    let near = nearest(path, candidates.chain(NAMESPACES));
-    let diagnostic = Diagnostic::error(216, stmt.span, format!("unknown module `{path}`"))
-        .label("no directory of this path has `.wo` files")
-        .note(
-            "a module is a directory, named by its path from the root; dependencies are named by their key in `[deps]`",
-        );
-    match near {
-        Some(near) => diagnostic.help(format!("did you mean `{near}`?")),
-        None => diagnostic.help("correct the path, or add the dependency to `[deps]` in `wo.toml`"),
-    }
+    nearest(path, candidates.chain(NAMESPACES))
 }
 
-/// `WO-W202` for every `use` through which nothing was reached; after all bodies. Parts of a file that could not be read
-/// may use it.
+/// `WO-W202` for every `use` through which nothing was reached; after all bodies. What was not read of a file may have
+/// used any of them.
 pub(crate) fn report_unused(env: &Env<'_>, diags: &mut Vec<Diagnostic>) {
     for scope in env.files.iter().filter(|f| !f.is_broken) {
         for entry in &scope.uses {

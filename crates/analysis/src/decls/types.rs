@@ -2,6 +2,7 @@
 //! table class is its row, records of equal shape are one class.
 
 use crate::env::{Env, NamedType, TypeLookup};
+use crate::habits;
 use crate::types::{Ty, TyKind, Types};
 use diagnostics::Diagnostic;
 use diagnostics::span::{FileId, Span};
@@ -173,7 +174,7 @@ impl Env<'_> {
     #[must_use]
     pub fn unknown_type(&self, file: FileId, name: &ast::Ident) -> Option<Diagnostic> {
         Some(match self.type_lookup(file, &name.name) {
-            _ if self.is_lost(&name.name) => return None,
+            _ if self.is_unread(&name.name) => return None,
             TypeLookup::NotExported { module, span } => not_exported(&name.name, &module, name.span, span),
             TypeLookup::Ambiguous(keys) => {
                 let list = keys.iter().map(|k| format!("`{k}`")).collect::<Vec<_>>().join(", ");
@@ -196,6 +197,9 @@ impl Env<'_> {
                 let diagnostic = Diagnostic::error(225, name.span, format!("unknown type `{}`", name.name))
                     .label("no class, record, union or interface has this name")
                     .note("type names of the project resolve without `use`; those of a dependency need `pub` there");
+                if let Some(help) = habits::type_name(&name.name) {
+                    return Some(diagnostic.help(help));
+                }
                 match self.near(&name.name, self.type_candidates(file)) {
                     Some(near) => diagnostic.help(format!("did you mean `{near}`?")),
                     None => diagnostic.help(format!("declare it: `class {} {{ … }}`, or correct the name", name.name)),

@@ -79,7 +79,7 @@ impl Walk<'_> {
                 .label("no value any more")
                 .related(moved, text)
                 .note(format!(
-                    "a `{}` has one owner: moving it leaves the local empty",
+                    "every `{}` has one owner: moving it leaves the local empty",
                     self.show(self.local_ty(local))
                 ))
                 .help(help),

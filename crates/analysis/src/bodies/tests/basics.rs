@@ -423,7 +423,7 @@ fn wording() {
         ),
         ("fn main() { let x: Text = 1 }", "local `x` must be `Text`, found `Int`", "${"),
         ("fn main() { let xs = [] }", "`[]` has no type here", "let x: multi Int"),
-        ("fn f(a: Int) {}\nfn main() { f(1, 2) }", "`f` takes 1 argument, given 2", "1 argument"),
+        ("fn f(a: Int) {}\nfn main() { f(1, 2) }", "`f` takes 1 argument, given 2", "`f(a)`"),
         ("fn main() { print(`{{ 1 }}`) }", "`esc`", "`use view`"),
     ];
     for (source, title, help) in cases {
