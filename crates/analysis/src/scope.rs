@@ -297,7 +297,9 @@ impl Env<'_> {
                 several => return TypeLookup::Ambiguous(several.iter().map(|p| self.package_key(*p)).collect()),
             }
         }
-        if let Some(entry) = self.type_names.get(&(PRELUDE, key.clone())) {
+        if let Some(entry) = self.type_names.get(&(PRELUDE, key.clone()))
+            && !self.unread.contains(name)
+        {
             return TypeLookup::Found(entry);
         }
         if own == 0 {

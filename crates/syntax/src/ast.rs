@@ -285,8 +285,14 @@ pub enum StmtKind {
         op: BinOp,
         value: Expr,
     },
-    /// It could not be read, which is reported; names that it may have declared.
-    Unread(Vec<Name>),
+    /// It could not be read, which is reported.
+    Unread {
+        /// Names in front of its first punctuation: it may have declared them, or tested them for nil. The empty name
+        /// stands for any.
+        names: Vec<Name>,
+        /// It began as a `return`, `break` or `continue`.
+        leaves: bool,
+    },
 }
 
 /// An `if` chain as the list of its arms, so that a long `else if` chain is not deep.

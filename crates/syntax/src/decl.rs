@@ -348,9 +348,24 @@ pub(crate) fn file<'s>() -> impl Parser<'s, Tokens<'s>, File, Extra<'s>> {
             state.depth = 0;
             (state.anchor, state.head) = (first.start, first.start);
             state.column = state.column_of(first.start);
+            let is_word = is_declaration_word(inp, first, K::Nl);
+            let state = inp.state();
+            state.braces_doubtful &= !is_word;
             if let Err(failure) = declaration(inp, &mut decls) {
                 let at = failure.at;
-                inp.state().report(failure);
+                let state = inp.state();
+                if is_word && (at.kind != K::Eof || !state.braces_doubtful) {
+                    state.braces_doubtful = true;
+                    state.report(failure);
+                } else {
+                    // The block before ended too early, or never.
+                    decls.last_mut().into_iter().for_each(mark_broken);
+                    if state.braces_doubtful {
+                        (state.last_failure, state.failures) = (at.start, state.failures + 1);
+                    } else {
+                        state.report(failure);
+                    }
+                }
                 inp.rewind(start);
                 recover(inp, at);
                 let length = tokens.len() - rest(inp).len();
@@ -439,6 +454,20 @@ fn declaration(inp: &mut Input<'_, '_>, decls: &mut Vec<Decl>) -> Res<()> {
     Ok(())
 }
 
+/// What the declaration does at its end is not known.
+fn mark_broken(decl: &mut Decl) {
+    match decl {
+        Decl::Fn(f) => f.body.is_broken = true,
+        Decl::Test(test) => test.body.is_broken = true,
+        Decl::Class(class) => {
+            if let Some(last) = class.methods.last_mut() {
+                last.body.is_broken = true;
+            }
+        }
+        Decl::Use(_) | Decl::Const(_) | Decl::Interface(_) | Decl::Record(_) | Decl::Union(_) => {}
+    }
+}
+
 /// Of a union, in whatever form, the variants belong to the names too.
 fn names_of_unread(inp: &mut Input<'_, '_>, tokens: Tokens<'_>) -> Vec<Name> {
     let mut names = declared_names(inp, tokens);
@@ -463,7 +492,7 @@ fn recover(inp: &mut Input<'_, '_>, at: Token) {
     }
     let column = inp.state().column;
     let mut depth = 0usize;
-    // A `fn` inside of parentheses begins no declaration, unless the line does.
+    // Inside of parentheses, and on a line that is indented deeper, words begin no declaration.
     let mut parens = 0usize;
     let mut last = K::Nl;
     let mut first = true;
@@ -476,9 +505,9 @@ fn recover(inp: &mut Input<'_, '_>, at: Token) {
         }
         let behind = token.start >= at.start && !(first && token.start == at.start);
         same_line &= !(behind && token.kind == K::Nl);
-        if behind && !same_line && starts_declaration(inp, token, last) {
-            let outer = last == K::Nl && inp.state().column_of(token.start) <= column;
-            if (depth == 0 && (parens == 0 || last == K::Nl)) || outer {
+        if behind && !same_line && is_declaration_word(inp, token, last) {
+            let inner = inp.state().indent_of(token.start) > column;
+            if !inner && (last == K::Nl || (depth == 0 && parens == 0)) {
                 return;
             }
         }
@@ -499,7 +528,7 @@ fn declares_the_next_name(word: K) -> bool {
     matches!(word, K::Fn | K::Class | K::Interface | K::Typedef | K::Const | K::Type)
 }
 
-fn starts_declaration(inp: &mut Input<'_, '_>, token: Token, last: K) -> bool {
+fn is_declaration_word(inp: &mut Input<'_, '_>, token: Token, last: K) -> bool {
     if declares_the_next_name(last) || matches!(last, K::Use | K::Using) {
         // A reserved word where a name should stand.
         return false;

@@ -339,7 +339,7 @@ impl Printer {
                 }
                 self.word(")");
             }
-            StmtKind::Unread(_) => self.word("(unread)"),
+            StmtKind::Unread { .. } => self.word("(unread)"),
             StmtKind::Break => self.word("(break)"),
             StmtKind::Continue => self.word("(continue)"),
             StmtKind::Expr(value) => self.expr(value),

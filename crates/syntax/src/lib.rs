@@ -78,6 +78,7 @@ pub fn parse(file: FileId, source: &[u8], flags: &[String]) -> Parsed {
         column: 0,
         last_failure: u32::MAX,
         failures: 0,
+        braces_doubtful: false,
         open: state::Open::default(),
     });
     let tree = decl::file().parse_with_state(lexed.tokens.as_slice(), &mut state).into_output();

@@ -77,6 +77,9 @@ pub(crate) struct State<'s> {
     /// Offset of the last failure: a second one at the same token is its consequence.
     pub last_failure: u32,
     pub failures: usize,
+    /// Braces were opened or closed in what could not be read: which of the later ones belong together is not known.
+    /// Ends with the declaration.
+    pub braces_doubtful: bool,
     /// Brackets open at the current token.
     pub open: Open,
 }
@@ -141,6 +144,13 @@ impl State<'_> {
         if self.diagnostics.len() < MAX_DIAGNOSTICS {
             self.diagnostics.push(diagnostic);
         }
+    }
+
+    /// Blanks at the start of the line of `offset`.
+    pub fn indent_of(&self, offset: u32) -> u32 {
+        let start = offset - self.column_of(offset).min(offset);
+        let line = self.source.get(start as usize..).unwrap_or_default();
+        u32::try_from(line.iter().take(CONTEXT).take_while(|b| matches!(b, b' ' | b'\t')).count()).unwrap_or(0)
     }
 
     fn lexical_between(&self, from: u32, to: u32) -> bool {
@@ -365,11 +375,27 @@ pub(crate) fn field_name(inp: &mut Input<'_, '_>, wanted: &'static str) -> Res<I
 /// not be read is reported a second time where they are used.
 pub(crate) fn declared_names(inp: &mut Input<'_, '_>, tokens: Tokens<'_>) -> Vec<Name> {
     let mut names = Vec::new();
+    let caught = tokens.windows(3).take(DECLARED_MAX * 4).find(
+        |w| matches!(w, [catch, open, name] if catch.kind == K::Catch && open.kind == K::LParen && name.kind.is_name()),
+    );
+    if let Some([_, _, name]) = caught {
+        names.push(ident_of(inp, *name).name);
+    }
     for token in tokens.iter().take(DECLARED_MAX) {
         match token.kind {
             kind if kind.is_name() => names.push(ident_of(inp, *token).name),
             K::Pub | K::Class | K::Type | K::Typedef | K::Interface | K::Const | K::Fn | K::Use | K::Using => {}
-            K::Let | K::Mut | K::Comma | K::Slash | K::Dot | K::Colon | K::Inline => {}
+            K::If
+            | K::While
+            | K::For
+            | K::Switch
+            | K::Let
+            | K::Mut
+            | K::Comma
+            | K::Slash
+            | K::Dot
+            | K::Colon
+            | K::Inline => {}
             K::Str => {
                 let quoted = String::from_utf8_lossy(text(inp, *token)).into_owned();
                 let path = quoted.trim_matches(['"', '\'']);

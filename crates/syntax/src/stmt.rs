@@ -3,7 +3,7 @@
 
 use diagnostics::Diagnostic;
 
-use crate::ast::{BinOp, Block, Expr, ExprKind, If, Stmt, StmtKind};
+use crate::ast::{BinOp, Block, Expr, ExprKind, If, Name, Stmt, StmtKind};
 use crate::expr::expr;
 use crate::state::{
     Failure, Input, Open, Res, ahead, bump, declared_names, eat, end_of_statement, expect, fail, name, nested,
@@ -58,7 +58,13 @@ fn unclosed(inp: &mut Input<'_, '_>, open: Token, stmts: Vec<Stmt>) -> Block {
         .related(state.span_of(open), "the block starts here")
         .note("every `{` needs its `}`")
         .help("add the missing `}`");
-    state.report(Failure { at, wanted: "`}`", special: Some(Box::new(diagnostic)) });
+    // A brace may be in what could not be read.
+    let is_known = matches!(stmts.last(), Some(Stmt { kind: StmtKind::Unread { .. }, .. }));
+    if !std::mem::replace(&mut state.braces_doubtful, true) && !is_known {
+        state.report(Failure { at, wanted: "`}`", special: Some(Box::new(diagnostic)) });
+    } else {
+        state.failures += 1;
+    }
     Block { stmts, span, is_broken: true }
 }
 
@@ -87,17 +93,48 @@ pub(crate) fn statement_or_recover(inp: &mut Input<'_, '_>, stmts: &mut Vec<Stmt
     match statement(inp) {
         Ok(stmt) => stmts.push(stmt),
         Err(failure) => {
+            let at = failure.at;
             let state = inp.state();
-            state.report(failure);
+            // The rest of a statement that could not be read is no second defect.
+            let is_rest = at.start == first.start
+                && matches!(at.kind, K::Case | K::Default | K::Else | K::Catch | K::RParen | K::RBracket)
+                && matches!(stmts.last(), Some(Stmt { kind: StmtKind::Unread { .. }, .. }));
+            if is_rest {
+                state.last_failure = at.start;
+                state.failures += 1;
+            } else {
+                state.report(failure);
+            }
             state.depth = depth;
             let broken = state.open.since(open);
             recover(inp, first, broken);
+            let unbalanced = inp.state().open.braces != open.braces;
             inp.state().open = open;
-            let names = declared_names(inp, tokens);
-            stmts.push(make(inp, first, first.end, StmtKind::Unread(names)));
+            let skipped = tokens.len() - rest(inp).len();
+            let skipped = tokens.get(..skipped).unwrap_or_default();
+            if unbalanced || broken.braces > 0 || leaves_doubt(skipped, at, peek(inp)) {
+                inp.state().braces_doubtful = true;
+            }
+            let mut names = declared_names(inp, skipped);
+            let named = |t: &&Token| t.kind.is_name() || t.kind == K::Mut;
+            if first.kind == K::Let && skipped.get(1).filter(named).is_none() {
+                // It may have been any.
+                names.push(Name::default());
+            }
+            let leaves = matches!(first.kind, K::Return | K::Break | K::Continue);
+            stmts.push(make(inp, first, first.end, StmtKind::Unread { names, leaves }));
         }
     }
     inp.state().head = head;
+}
+
+/// Whether `skipped`, which failed at `at` and is followed by `next`, may have begun or ended a block.
+fn leaves_doubt(skipped: &[Token], at: Token, next: Token) -> bool {
+    let is_brace = |kind| matches!(kind, K::LBrace | K::RBrace | K::Eof);
+    let has_block =
+        |t: &Token| matches!(t.kind, K::If | K::Else | K::While | K::For | K::Do | K::Switch | K::Try | K::Fn);
+    let begins_block = skipped.first().is_some_and(|t| t.kind == K::LBrace);
+    begins_block || is_brace(at.kind) || is_brace(next.kind) || skipped.iter().take(LOOK_AHEAD).any(has_block)
 }
 
 /// An expression of a statement; one with a lexical error in or behind it counts as unread.
@@ -262,6 +299,9 @@ fn recover(inp: &mut Input<'_, '_>, first: Token, open: Open) {
         return;
     }
     let at = peek(inp);
+    if starts_outer_declaration(inp, at) && after_line_break(inp, first, at) {
+        return;
+    }
     if open.braces == 0 {
         match at.kind {
             K::Nl | K::Semi if open.parens == 0 => {
@@ -270,7 +310,7 @@ fn recover(inp: &mut Input<'_, '_>, first: Token, open: Open) {
             }
             K::RBrace | K::HoleClose | K::EscClose | K::Eof => return,
             // The line before was left incomplete.
-            kind if open.parens > 0 && is_statement_word(kind) && after_line_break(inp, first, at) => return,
+            kind if is_statement_word(kind) && after_line_break(inp, first, at) => return,
             _ => {}
         }
     }

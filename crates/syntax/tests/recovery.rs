@@ -35,7 +35,7 @@ fn of_a_broken_statement_only_a_mark_is_left() {
         let source = format!("fn f() {{\n{source}\n}}\nconst Z = 1");
         let (count, dump) = survivors(&source);
         assert_eq!(count, 1, "{source}\n{:?}", reports(&source));
-        let dump = dump.lines().filter(|line| line.trim() != "(unread)").collect::<Vec<_>>().join("\n");
+        let dump = dump.lines().filter(|l| l.trim() != "(unread)").collect::<Vec<_>>().join("\n");
         let wanted = if wanted.is_empty() { "(fn f ())".to_owned() } else { format!("(fn f ()\n{wanted})") };
         assert_eq!(dump.trim_end().trim_end_matches("(const Z 1)").trim_end(), wanted, "{source}");
     }

@@ -119,6 +119,10 @@ impl<'a> Cx<'_, 'a> {
         {
             return (reply != Types::ERROR).then_some(reply);
         }
+        if results.is_empty() && self.env.files.iter().any(|f| f.is_broken) {
+            // The class that receives it may not have been read.
+            return None;
+        }
         let message = self.show(message);
         let list = results
             .iter()

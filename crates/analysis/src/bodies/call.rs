@@ -44,11 +44,23 @@ impl<'a> Cx<'_, 'a> {
         if self.builtins.sigs.contains_key(&(builtins.clone(), name.clone())) {
             return self.call_builtin(&builtins, name, name_span, args, span);
         }
-        self.unknown_function(name, name_span)
+        let found = self.unknown_function(name, name_span);
+        self.unjudged(args);
+        found
+    }
+
+    /// Arguments of what is not known: they use names and modules, but cannot be right or wrong.
+    fn unjudged(&mut self, args: &'a [ast::Expr]) {
+        let reports = self.diags.len();
+        for arg in args {
+            let _ = self.expr(arg, Want::Value);
+        }
+        self.diags.truncate(reports);
     }
 
     fn unknown_function(&mut self, name: &Name, span: Span) -> Expr {
         if self.is_unread(name) {
+            self.may_end = true;
             return self.error(span);
         }
         let report = match self.env.func_elsewhere(self.file, name) {
@@ -120,6 +132,7 @@ impl<'a> Cx<'_, 'a> {
             }
             if Env::is_namespace_name(first)
                 && !self.is_unread(first)
+                && !self.env.alias_is_broken(self.file, first)
                 && matches!(self.env.const_in_scope(self.file, self.class, first), crate::env::ConstLookup::None)
             {
                 return self.fail(
@@ -264,11 +277,7 @@ impl<'a> Cx<'_, 'a> {
         for arg in fitting {
             let _ = self.expr(arg, Want::Value);
         }
-        let reports = self.diags.len();
-        for arg in more {
-            let _ = self.expr(arg, Want::Value);
-        }
-        self.diags.truncate(reports);
+        self.unjudged(more);
     }
 
     fn call_method(
@@ -290,6 +299,7 @@ impl<'a> Cx<'_, 'a> {
         let recv = self.need(recv, base, &Site::Base(name.clone()));
         let (ty, kind) = (recv.ty, self.kind(recv.ty));
         if matches!(kind, TyKind::Error | TyKind::Never) {
+            self.unjudged(args);
             return recv;
         }
         let method = match kind {

@@ -81,6 +81,9 @@ impl<'a> Cx<'_, 'a> {
     }
 
     fn mismatch(&mut self, e: &Expr, to: Ty, site: &Site) -> Expr {
+        if self.holds_error(to) || self.holds_error(e.ty) {
+            return self.error(e.span);
+        }
         let (want, given, place) = (self.show(to), self.show(e.ty), site.text());
         let help = match (self.kind(self.strip(to)), self.kind(self.strip(e.ty))) {
             (TyKind::Text, TyKind::Int | TyKind::Float | TyKind::Bool) => {
@@ -109,6 +112,18 @@ impl<'a> Cx<'_, 'a> {
                 .note(format!("`{given}` does not convert to `{want}`"))
                 .help(help),
         )
+    }
+
+    /// Whether a part of the type is not known, which is reported where it is named.
+    fn holds_error(&self, ty: Ty) -> bool {
+        match self.kind(ty) {
+            TyKind::Error => true,
+            TyKind::Nullable(inner) | TyKind::Maybe { inner, .. } | TyKind::Multi(inner) | TyKind::Actor(inner) => {
+                self.holds_error(inner)
+            }
+            TyKind::Map(key, value) => self.holds_error(key) || self.holds_error(value),
+            _ => false,
+        }
     }
 
     /// Whether non-nil values go, without reporting or recording anything.

@@ -154,7 +154,7 @@ impl<'a> Cx<'_, 'a> {
                 match default {
                     Some(default) if own.is_some() => written.push((index, field.ty, default.clone())),
                     None if own.is_some() && is_nullable => written.push((index, field.ty, Default_::Nil)),
-                    None if !is_nullable => missing.push((field.name.clone(), field.span)),
+                    None if !is_nullable && field.ty != Types::ERROR => missing.push((field.name.clone(), field.span)),
                     _ => out.defaults.push(index),
                 }
             }

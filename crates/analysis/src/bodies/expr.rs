@@ -122,7 +122,7 @@ impl<'a> Cx<'_, 'a> {
 
     /// Whether the name may stand for something that could not be read, which is reported.
     pub(super) fn is_unread(&self, name: &str) -> bool {
-        self.unread.contains(name) || self.env.is_unread(name)
+        [name, ""].iter().any(|name| self.unread.contains(*name)) || self.env.is_unread(name)
     }
 
     /// Whether a bare call of `name` would find a function.
@@ -192,8 +192,14 @@ impl<'a> Cx<'_, 'a> {
         if let Some(help) = habits::value(name) {
             return help.to_owned();
         }
-        let candidates = self.names.keys().chain(self.env.variants.keys().map(|k| &k.1)).map(Name::as_str);
+        let scope = self.env.file(self.file);
+        let variants = self.env.variants.keys().map(|k| &k.1);
+        let candidates = self.names.keys().chain(variants).chain(scope.aliases.keys()).map(Name::as_str);
         if let Some(near) = self.near(name, candidates) {
+            // A module that is meant is not unused.
+            for at in scope.aliases.get(near.as_str()).into_iter().flatten() {
+                scope.uses.get(*at).into_iter().for_each(|entry| entry.used.set(true));
+            }
             return format!("did you mean `{near}`?");
         }
         if name == "self" {
@@ -420,6 +426,13 @@ impl<'a> Cx<'_, 'a> {
             _ => None,
         };
         let Some(arg) = arg else {
+            if let ast::ExprKind::Call { callee, .. } = &inner.kind
+                && let ast::ExprKind::Field(base, _) = &callee.kind
+                && let ast::ExprKind::Name(name) = &base.kind
+                && self.is_unread(name)
+            {
+                return self.error(span);
+            }
             let help = match &ty.kind {
                 ast::TypeKind::Named(to) if to.name == "Int" => "`trunc(f)` cuts a Float, `parse_int(t)` reads a Text",
                 ast::TypeKind::Named(to) if to.name == "Float" => {

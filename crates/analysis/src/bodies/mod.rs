@@ -138,6 +138,8 @@ struct Cx<'e, 'a> {
     demoted: FxHashMap<usize, Vec<LocalId>>,
     /// Repeated walks of loops at depth in this body.
     deep_walks: u32,
+    /// Something that could not be read is called: it may never return.
+    may_end: bool,
     /// Names that broken statements of the body may have declared.
     unread: FxHashSet<Name>,
     /// Payload bindings that are read with a check (`declare_payload`).
@@ -172,6 +174,7 @@ impl<'e, 'a> Cx<'e, 'a> {
             nil_log: Vec::new(),
             demoted: FxHashMap::default(),
             deep_walks: 0,
+            may_end: false,
             unread: FxHashSet::default(),
             payloads: FxHashSet::default(),
             suggestions: Cell::new(0),
@@ -199,6 +202,7 @@ impl<'e, 'a> Cx<'e, 'a> {
         self.nil_log.clear();
         self.demoted.clear();
         self.unread.clear();
+        self.may_end = false;
         self.payloads.clear();
         self.deep_walks = 0;
         self.has_extensions = self.env.file(file).uses.iter().any(|u| u.extensions);
@@ -219,7 +223,7 @@ impl<'e, 'a> Cx<'e, 'a> {
             if Some(self.func) == self.main && self.main_is_void {
                 let zero = Expr { kind: ExprKind::Int(0), ty: Types::INT, span: hir.end };
                 hir.stmts.push(hir::Stmt { kind: hir::StmtKind::Return(Some(zero)), span: hir.end });
-            } else if !self.may_fall_off(self.ret) && !block.is_broken {
+            } else if !self.may_fall_off(self.ret) && !block.is_broken && !self.may_end {
                 let ret = self.show(self.ret);
                 self.report(
                     Diagnostic::error(
@@ -234,7 +238,8 @@ impl<'e, 'a> Cx<'e, 'a> {
             }
         }
         let never = !self.flow.reachable && !self.returns;
-        for local in &mut self.locals {
+        let params = self.env.program.funcs.get(index).map_or(0, |f| f.params.len());
+        for local in self.locals.iter_mut().skip(params) {
             // Only reachable from statements that were left out.
             if matches!(local.ty, Types::ERROR | Types::NEVER) {
                 local.ty = Types::INT;

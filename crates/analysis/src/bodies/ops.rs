@@ -343,9 +343,11 @@ impl<'a> Cx<'_, 'a> {
     /// A `..` chain.
     pub(super) fn concat(&mut self, items: &'a [ast::Expr], span: Span) -> Expr {
         let mut parts = Vec::with_capacity(items.len());
-        let mut failed = false;
+        let mut wrong = Vec::new();
+        let (mut failed, mut has_text) = (false, false);
         for item in items {
             if let ast::ExprKind::Text(pieces) = &item.kind {
+                has_text = true;
                 failed |= !self.pieces(pieces, item.span, &mut parts);
                 continue;
             }
@@ -354,17 +356,23 @@ impl<'a> Cx<'_, 'a> {
             if e.ty == Types::ERROR {
                 failed = true;
             } else if Self::is_text(e.ty) || e.ty == Types::NEVER {
+                has_text = true;
                 push_part(&mut parts, e);
             } else {
-                failed = true;
-                let given = self.show(e.ty);
-                self.report(
-                    Diagnostic::error(201, e.span, format!("an operand of `..` must be `Text`, found `{given}`"))
-                        .label(format!("this is `{given}`"))
-                        .note("`..` joins Texts only; interpolation converts")
-                        .help(format!("write `\"${{{}}}\"`", describe(item))),
-                );
+                wrong.push((e, item));
             }
+        }
+        // Beside an operand that is wrong by itself, or where none fits the operator, there is one defect.
+        let count = if failed { 0 } else { wrong.len().min(if has_text { usize::MAX } else { 1 }) };
+        failed |= !wrong.is_empty();
+        for (e, item) in wrong.into_iter().take(count) {
+            let given = self.show(e.ty);
+            self.report(
+                Diagnostic::error(201, e.span, format!("an operand of `..` must be `Text`, found `{given}`"))
+                    .label(format!("this is `{given}`"))
+                    .note("`..` joins Texts only; interpolation converts")
+                    .help(format!("write `\"${{{}}}\"`", describe(item))),
+            );
         }
         if failed { self.error(span) } else { self.joined(parts, span) }
     }

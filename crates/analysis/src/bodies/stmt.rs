@@ -74,7 +74,7 @@ impl<'e, 'a> Cx<'e, 'a> {
                 }
             }
             ast::StmtKind::Return(value) => self.return_stmt(value.as_ref(), span, out),
-            ast::StmtKind::Unread(names) => self.unread.extend(names.iter().cloned()),
+            ast::StmtKind::Unread { names, leaves } => self.unread_stmt(names, *leaves),
             ast::StmtKind::Break => {
                 self.leave("break", span);
                 push(StmtKind::Break);
@@ -122,6 +122,19 @@ impl<'e, 'a> Cx<'e, 'a> {
             self.nil_log.push(local);
         }
         self.flow.set(local, state);
+    }
+
+    /// A statement that could not be read: what it may have said of the names counts as said.
+    fn unread_stmt(&mut self, names: &[Name], leaves: bool) {
+        for name in names {
+            let _ = self.unread.insert(name.clone());
+            if let Some(local) = self.lookup(name)
+                && matches!(self.kind(self.local_ty(local)), TyKind::Nullable(_) | TyKind::Maybe { .. })
+            {
+                self.flow.set(local, State::Value);
+            }
+        }
+        self.flow.reachable &= !leaves;
     }
 
     fn assign(&mut self, target: &'a ast::Expr, value: &'a ast::Expr) -> Option<StmtKind> {

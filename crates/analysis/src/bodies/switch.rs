@@ -67,7 +67,11 @@ impl<'a> Cx<'_, 'a> {
                 }
                 default = Some(part);
             } else {
+                if failed {
+                    self.unread_patterns(arm);
+                }
                 let test = match union {
+                    _ if failed => ArmTest::Any(Vec::new()),
                     Some(union) => self.union_test(union, arm, &mut covered),
                     None => self.value_test(subject_local, &subject, &switch.subject, arm, &mut covered),
                 };
@@ -104,6 +108,32 @@ impl<'a> Cx<'_, 'a> {
         }
         let kind = ExprKind::Switch(Box::new(hir::Switch { subject, subject_local, arms: out, exhaustive }));
         Expr { kind, ty, span }
+    }
+
+    /// Of a subject that is not known the cases are not judged, and what they bind is not missed.
+    fn unread_patterns(&mut self, arm: &ast::Arm) {
+        for value in &arm.values {
+            self.unread_pattern(value);
+        }
+    }
+
+    fn unread_pattern(&mut self, value: &ast::Expr) {
+        let ast::ExprKind::Call { args, .. } = &value.kind else { return };
+        args.iter().for_each(|part| self.unread_part(part));
+    }
+
+    /// A part of a pattern that is no name may be two of them with something wrong between.
+    fn unread_part(&mut self, part: &ast::Expr) {
+        let mut parts = vec![part];
+        while let Some(part) = parts.pop() {
+            match &part.kind {
+                ast::ExprKind::Name(name) => {
+                    let _ = self.unread.insert(name.clone());
+                }
+                ast::ExprKind::Binary { lhs, rhs, .. } => parts.extend([lhs.as_ref(), rhs.as_ref()]),
+                _ => {}
+            }
+        }
     }
 
     /// A block with a value, in its own scope.
@@ -263,6 +293,7 @@ impl<'a> Cx<'_, 'a> {
             if let ast::ExprKind::Name(name) = &part.kind {
                 names.push(ast::Ident { name: name.clone(), span: part.span });
             } else {
+                pattern.iter().for_each(|part| self.unread_part(part));
                 self.report(
                     Diagnostic::error(203, part.span, format!("the pattern of `{name}` binds plain names only"))
                         .label("not a name")
@@ -333,6 +364,7 @@ impl<'a> Cx<'_, 'a> {
         let decl = self.env.program.unions.get(union.0 as usize);
         let name = decl.map(|u| u.name.clone()).unwrap_or_default();
         let near = decl.and_then(|u| self.near(&text, u.variants.iter().map(|v| v.name.as_str())));
+        self.unread_pattern(value);
         self.report(
             Diagnostic::error(201, value.span, format!("`{text}` is not a variant of `{name}`"))
                 .label("not a variant")
@@ -368,6 +400,7 @@ impl<'a> Cx<'_, 'a> {
                 if let ast::ExprKind::Call { args, .. } = &value.kind {
                     self.bind_unknown(args);
                 }
+                // One subject is one defect, however many cases it has.
                 if std::mem::replace(&mut covered.unknown, true) {
                     continue;
                 }
