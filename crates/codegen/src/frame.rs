@@ -2,18 +2,14 @@
 //! frame has been made, so a frame larger than the reserve below the limit could write outside the stack before it is
 //! checked. Such a function is entered through a stub, which compares first and touches no memory.
 
-use cranelift_codegen::binemit::Reloc;
-use cranelift_module::{FuncId, ModuleReloc, ModuleRelocTarget};
+use crate::compile::Compiled;
 
 /// Frames up to this size are covered by the reserve that the stack limit leaves.
 pub(crate) const LARGE: u32 = 4096;
 
-/// Code of a stub that goes on to `body` if `frame` bytes fit above the limit, else to `overflow`, with the stack and
-/// every argument register as they were.
-pub(crate) fn stub(frame: u32, body: FuncId, overflow: FuncId) -> Result<(Vec<u8>, Vec<ModuleReloc>), String> {
-    if !cfg!(target_arch = "x86_64") {
-        return Err("stack frame too large for this machine".to_string());
-    }
+/// A stub that goes on to `body` if `frame` bytes fit above the limit, else to `overflow`, with the stack and every
+/// argument register as they were; both of them behind it.
+pub(crate) fn guarded(frame: u32, body: Compiled, overflow: Compiled) -> Result<Compiled, String> {
     let frame = i32::try_from(frame).map_err(|_| "stack frame too large".to_string())?;
     let mut code = Vec::with_capacity(24);
     // lea r11, [rsp - frame]
@@ -24,14 +20,15 @@ pub(crate) fn stub(frame: u32, body: FuncId, overflow: FuncId) -> Result<(Vec<u8
     code.extend(abi::layout::CTX_STACK_LIMIT.to_le_bytes());
     // jb overflow; jmp body
     code.extend([0x0f, 0x82, 0, 0, 0, 0]);
-    let to_overflow = code.len() as u32 - 4;
+    let to_overflow = code.len();
     code.extend([0xe9, 0, 0, 0, 0]);
-    let to_body = code.len() as u32 - 4;
-    let jump = |offset: u32, to: FuncId| ModuleReloc {
-        offset,
-        kind: Reloc::X86CallPCRel4,
-        name: ModuleRelocTarget::user(0, to.as_u32()),
-        addend: -4,
-    };
-    Ok((code, vec![jump(to_overflow, overflow), jump(to_body, body)]))
+    let to_body = code.len();
+    let mut out = Compiled { code, align: 16, relocs: Vec::new(), sites: Vec::new() };
+    for (after, part) in [(to_overflow, overflow), (to_body, body)] {
+        let at = out.append(part);
+        let distance = i32::try_from(at - after).map_err(|_| "function too large".to_string())?;
+        let field = out.code.get_mut(after - 4..after).ok_or("stub without jump")?;
+        field.copy_from_slice(&distance.to_le_bytes());
+    }
+    Ok(out)
 }

@@ -31,15 +31,17 @@ pub unsafe fn record(ctx: &mut Ctx, fp: u64, func: u32, line: u32) {
     let mut last = VecDeque::new();
     let mut left_out = 0u32;
     let mut known: [Option<Site>; REMEMBERED] = [None; REMEMBERED];
+    // SAFETY: the image outlives every context.
+    let image = unsafe { &*ctx.image };
     let mut fp = fp;
     while fp != 0 && fp.is_multiple_of(8) && fp.checked_add(16).is_some_and(|end| end <= ctx.stack_base) {
         // SAFETY: the frame lies on the fiber's stack, by the caller's promise and the check above.
         let (caller, return_address) = unsafe { (*(fp as *const u64), *(fp as *const u64).add(1)) };
+        let Some(offset) = image.offset(return_address) else { break };
         #[allow(clippy::indexing_slicing, reason = "the remainder is below the length")]
-        let slot = &mut known[(return_address >> 2) as usize % REMEMBERED];
-        if slot.is_none_or(|s| s.return_address != return_address) {
-            // SAFETY: the image outlives every context.
-            *slot = (unsafe { &*ctx.image }).site(return_address);
+        let slot = &mut known[(offset >> 2) as usize % REMEMBERED];
+        if slot.is_none_or(|s| s.offset != offset) {
+            *slot = image.site(offset);
         }
         let Some(site) = *slot else { break };
         let frame = Frame { func: site.func, line: site.line };

@@ -86,7 +86,7 @@ extern "C" fn trap_site(ctx: *mut Ctx, fp: i64, func: i64, line: i64) {
     let image = unsafe { &*ctx.image };
     let mut frames = vec![Frame { func: func as u32, line: line as u32 }];
     let mut fp = fp;
-    while let Some(site) = image.site(word(fp, 8)) {
+    while let Some(site) = image.offset(word(fp, 8)).and_then(|offset| image.site(offset)) {
         frames.push(Frame { func: site.func, line: site.line });
         fp = word(fp, 0) as i64;
     }
