@@ -1,14 +1,16 @@
 #!/usr/bin/env python3
 """Side-by-side measurements, each as a ratio against the native peer in the same run.
 
-usage: bench/run.py [compute] [http] [--runs N] [--secs S]
+usage: bench/run.py [compute] [http] [start] [--runs N] [--secs S]
 
 compute: the kernels of bench/compute, woc run against peers/compute (Rust -O3); ratio of the medians.
 http:    docs/examples/hello against an axum server with the same routes: server on core 0, wrk (64 keep-alive
          connections) on core 1, servers interleaved; requests per second of server CPU time, ratio of the medians.
+start:   from exec to the first line: docs/examples/hello built and by woc run, interleaved with /bin/echo and, where
+         it is installed, node with a program of one line; ratio of the medians to /bin/echo.
 Needs cargo, and wrk for http. Run it on an idle machine; it prints the spread so that noise shows.
 """
-import argparse, math, os, re, shutil, socket, statistics, subprocess, sys, time, urllib.request
+import argparse, math, os, re, shutil, socket, statistics, subprocess, sys, tempfile, time, urllib.request
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 PEERS = os.path.join(ROOT, "bench", "peers")
@@ -107,20 +109,54 @@ def http(runs, secs):
               f" ({min(per_cpu):.0f}..{max(per_cpu):.0f})   {statistics.median(r[1] for r in got):9.0f}/s")
 
 
+def first_line(command):
+    begin = time.perf_counter()
+    process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    line = process.stdout.readline()
+    spent = time.perf_counter() - begin
+    process.kill()
+    process.wait()
+    if not line:
+        sys.exit(f"{command[0]} printed nothing")
+    return spent * 1e3
+
+
+def start(runs):
+    with tempfile.TemporaryDirectory() as dir:
+        built = os.path.join(dir, "hello")
+        subprocess.run([WOC, "build", "docs/examples/hello", "-o", built], cwd=ROOT, check=True)
+        commands = {"echo": ["/bin/echo", "listening"], "built": [built, "0"],
+                    "run": [WOC, "run", "docs/examples/hello", "--", "0"]}
+        if shutil.which("node"):
+            commands["node"] = ["node", "-e", "console.log('listening')"]
+        rows = {name: [] for name in commands}
+        for _ in range(runs):
+            for name, command in commands.items():
+                rows[name].append(first_line(command))
+        size = os.path.getsize(built)
+    print(f"start: exec to the first line, {runs} runs; the built hello has {size / 1e6:.1f} MB")
+    base = statistics.median(rows["echo"])
+    for name, ms in rows.items():
+        print(f"  {name:6s} {statistics.median(ms) / base:5.1f}   {statistics.median(ms):7.1f} ms"
+              f" ({min(ms):.1f}..{max(ms):.1f})")
+
+
 def main():
     args = argparse.ArgumentParser()
-    args.add_argument("what", nargs="*", metavar="compute|http")
+    args.add_argument("what", nargs="*", metavar="compute|http|start")
     args.add_argument("--runs", type=int, default=6)
     args.add_argument("--secs", type=int, default=4)
     a = args.parse_args()
-    what = a.what or ["compute", "http"]
-    if unknown := set(what) - {"compute", "http"}:
+    what = a.what or ["compute", "http", "start"]
+    if unknown := set(what) - {"compute", "http", "start"}:
         args.error(f"unknown measurement: {', '.join(sorted(unknown))}")
     build()
     if "compute" in what:
         compute(max(5, a.runs))
     if "http" in what:
         http(a.runs, a.secs)
+    if "start" in what:
+        start(max(21, a.runs))
 
 
 main()
