@@ -13,7 +13,7 @@ use values::ctx::Site;
 
 use crate::target::Target;
 use crate::unit::Unit;
-use crate::{frame, lower};
+use crate::{lower, stubs};
 
 /// Functions that are worth a thread of their own.
 const SHARE: usize = 8;
@@ -43,6 +43,7 @@ pub(crate) enum Job {
     Func(u32),
     Release,
     Hole,
+    Site,
     /// Glue around the `receive` of an actor class, which is this MIR function.
     Receive(u32),
     /// Glue around a `main` without result.
@@ -52,13 +53,14 @@ pub(crate) enum Job {
 /// Numbers of glue, counted from the end of the program's functions: see `Unit::glue`.
 pub(crate) const RELEASE: u32 = 0;
 pub(crate) const HOLE: u32 = 1;
-pub(crate) const RECEIVES: u32 = 2;
+pub(crate) const SITE: u32 = 2;
+pub(crate) const RECEIVES: u32 = 3;
 
 /// All jobs, and the function that is the program's entry.
 pub(crate) fn jobs(unit: &Unit) -> Result<(Vec<Job>, Option<Target>), String> {
     let program = unit.program;
     let mut jobs: Vec<Job> = (0..program.funcs.len() as u32).map(Job::Func).collect();
-    jobs.extend([Job::Release, Job::Hole]);
+    jobs.extend([Job::Release, Job::Hole, Job::Site]);
     jobs.extend(program.receives.iter().map(|(_, func)| Job::Receive(func.0)));
     let Some(main) = program.main else { return Ok((jobs, None)) };
     let (func, target) = unit.func(main.0)?;
@@ -113,7 +115,7 @@ pub(crate) fn all(unit: &Unit, jobs: &[Job]) -> Result<Vec<Compiled>, String> {
 fn weight(unit: &Unit, job: Job) -> usize {
     match job {
         Job::Func(index) => unit.func(index).map_or(0, |(func, _)| func.blocks.iter().map(|b| b.insts.len()).sum()),
-        Job::Release | Job::Hole | Job::Receive(_) | Job::Main(_) => 0,
+        Job::Release | Job::Hole | Job::Site | Job::Receive(_) | Job::Main(_) => 0,
     }
 }
 
@@ -136,6 +138,7 @@ impl<'u, 'p> Worker<'u, 'p> {
                 let (func, _) = unit.func(index)?;
                 return self.function(index).map_err(|e| format!("code generation of `{}`: {e}", func.display));
             }
+            Job::Site => return Ok(stubs::site(unit.runtime("trap.site")?.0)),
             Job::Release => lower::release(unit, out, builder)?,
             Job::Hole => lower::hole(unit, out, builder)?,
             Job::Receive(index) => lower::receive(unit, out, builder, index)?,
@@ -150,12 +153,12 @@ impl<'u, 'p> Worker<'u, 'p> {
         let huge = lower::is_huge(self.unit.func(index)?.0);
         let sig = self.ctx.func.signature.clone();
         let (body, frame) = self.finish(Some(index), huge)?;
-        if frame <= frame::LARGE {
+        if frame <= stubs::LARGE {
             return Ok(body);
         }
         lower::overflow(self.unit, &mut self.ctx.func, &mut self.builder, sig, index)?;
         let (overflow, _) = self.finish(Some(index), false)?;
-        frame::guarded(frame, body, overflow)
+        stubs::guarded(frame, body, overflow)
     }
 
     /// Compiles what the context holds, which is (part of) a MIR function or glue. Gives the size of the frame too.

@@ -6,7 +6,7 @@ use cranelift_codegen::ir::UserExternalName;
 use cranelift_frontend::FunctionBuilderContext;
 use mir::ir::Program;
 
-use crate::compile::RELEASE;
+use crate::compile::{RELEASE, SITE};
 use crate::target::{FIXED, Target};
 use crate::unit::Unit;
 use crate::{Options, compile, lower};
@@ -58,7 +58,9 @@ fn name(unit: &Unit, target: Target) -> Option<String> {
     let name = match target {
         Target::Function(index) => match program.funcs.get(index as usize) {
             Some(func) => func.display.clone(),
-            None => (target == unit.glue(RELEASE)).then(|| "release".to_string())?,
+            None if target == unit.glue(RELEASE) => "release".to_string(),
+            None if target == unit.glue(SITE) => "site".to_string(),
+            None => return None,
         },
         Target::Runtime(index) => SYMBOLS.get(index as usize)?.name.to_string(),
         Target::Text(index) => format!("text{index}"),

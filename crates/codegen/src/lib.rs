@@ -14,13 +14,13 @@
 mod code;
 mod compile;
 mod dump;
-mod frame;
 mod link;
 mod literals;
 mod load;
 mod lower;
 mod machine;
 mod memory;
+mod stubs;
 mod target;
 #[cfg(test)]
 mod tests;

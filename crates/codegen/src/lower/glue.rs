@@ -6,7 +6,7 @@ use cranelift_codegen::ir::{self as clif, InstBuilder, MemFlagsData, Signature, 
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 
 use super::zero;
-use crate::compile::RELEASE;
+use crate::compile::{RELEASE, SITE};
 use crate::target;
 use crate::unit::{self, Unit, func_signature, signature};
 use abi::symbols::Rep;
@@ -107,14 +107,12 @@ pub(crate) fn overflow(
 ) -> Result<(), String> {
     let returns = sig.returns.clone();
     let (func, _) = unit.func(index)?;
-    let line = func.line;
     let owned = owned_params(func)?;
     let mut glue = glue(unit, out, builder, sig);
     glue.runtime("sched.overflow", &[])?;
-    let fp = glue.b.ins().get_frame_pointer(types::I64);
-    let index = glue.b.ins().iconst(types::I64, i64::from(index));
-    let line = glue.b.ins().iconst(types::I64, i64::from(line));
-    glue.runtime("trap.site", &[fp, index, line])?;
+    let site = unit::import(glue.b.func, unit.glue(SITE), signature([], []));
+    let args: Vec<Value> = glue.params.iter().take(1).copied().collect();
+    let _ = glue.b.ins().call(site, &args);
     for (param, rep) in owned {
         let value = glue.params.get(param + 1).copied().ok_or("malformed MIR: release of no parameter")?;
         match rep {

@@ -17,6 +17,7 @@ use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext, Switch, Variab
 use mir::ir::{BlockId, Callee, Func, InstKind, Local, Term};
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use crate::compile::SITE;
 use crate::target::Target;
 use crate::unit::{self, Unit, func_signature, signature, ty};
 
@@ -50,7 +51,6 @@ struct Lower<'u, 'p, 'b> {
     unit: &'u Unit<'p>,
     b: FunctionBuilder<'b>,
     func: &'p Func,
-    index: u32,
     /// The fiber context.
     ctx: Value,
     slots: Vec<Slot>,
@@ -144,7 +144,6 @@ pub(crate) fn function(
         unit,
         b,
         func,
-        index,
         ctx: *ctx,
         slots,
         blocks,
@@ -506,10 +505,9 @@ impl Lower<'_, '_, '_> {
         branch(&mut self.b, site);
         self.start(site);
         self.store_budget();
-        let fp = self.b.ins().get_frame_pointer(types::I64);
-        let index = self.b.ins().iconst(types::I64, i64::from(self.index));
-        let line = self.b.ins().iconst(types::I64, i64::from(self.line));
-        let _ = self.runtime("trap.site", &[fp, index, line])?;
+        // The table of call sites knows the line.
+        let callee = self.callee(self.unit.glue(SITE), || signature([], []));
+        let _ = self.b.ins().call(callee, &[self.ctx]);
         match unwind {
             Some(unwind) => {
                 let unwind = self.block(unwind)?;
