@@ -51,6 +51,7 @@ pub struct Options {
 /// Compiles everything. The result depends on the arguments only, byte for byte, and for `Machine::Host` on the
 /// machine. The error names the function and the cause: malformed MIR, or a failure of Cranelift.
 pub fn compile(program: &Program, options: &Options) -> Result<Code<'static>, String> {
+    let _small = memory::SmallPages::new();
     let unit = unit::Unit::new(program, options)?;
     let (jobs, entry) = compile::jobs(&unit)?;
     let functions = compile::all(&unit, &jobs)?;
