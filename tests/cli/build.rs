@@ -2,6 +2,7 @@
 
 use std::io::{BufRead as _, BufReader, ErrorKind, Read as _, Write as _};
 use std::net::TcpStream;
+use std::ops::Range;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
@@ -216,6 +217,153 @@ fn an_executable_that_cannot_be_read_is_neither() {
     assert!(out.stdout.is_empty());
 }
 
+/// A payload that its checksum fits and that is no program.
+#[test]
+fn what_is_no_program_is_not_run() {
+    let tree = project();
+    assert_status(&tree.woc(&["build", "p", "-o", "out"]), 0);
+    let good = std::fs::read(tree.path("out")).expect("there");
+    let place = payload(&good);
+    let half = good[place.start..place.start + place.len() / 2].to_vec();
+    for body in [b"\xff".repeat(60), half, Vec::new()] {
+        let mut bytes = good[..place.start].to_vec();
+        bytes.extend_from_slice(&body);
+        bytes.extend_from_slice(&(body.len() as u64).to_le_bytes());
+        bytes.extend_from_slice(&crc32(&body).to_le_bytes());
+        bytes.extend_from_slice(&good[good.len() - 16..]);
+        let path = tree.path("other");
+        std::fs::write(&path, bytes).expect("written");
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).expect("executable");
+        let out = start(&path, &[]);
+        assert_status(&out, 2);
+        let told = "other: this executable is damaged: the program in it cannot be read; build it again\n";
+        assert_eq!(out.stderr_text(), told);
+        std::fs::remove_file(&path).expect("removed");
+    }
+}
+
+/// Where the program lies in an executable.
+fn payload(bytes: &[u8]) -> Range<usize> {
+    let head = b"\0writeonce prog\n";
+    let start = bytes.windows(head.len()).rposition(|w| w == head).expect("a program") + head.len();
+    start..bytes.len() - 28
+}
+
+/// The checksum of zip and gzip, bit by bit.
+fn crc32(bytes: &[u8]) -> u32 {
+    let step = |crc: u32, _| (crc >> 1) ^ (0xedb8_8320 & (crc & 1).wrapping_neg());
+    !bytes.iter().fold(u32::MAX, |crc, byte| (0..8).fold(crc ^ u32::from(*byte), step))
+}
+
+#[test]
+fn the_program_in_it_is_compiled() {
+    let tree = Tree::new(&[]);
+    let hello = corpus::root().join("docs/examples/hello");
+    for out in ["one", "two"] {
+        assert_status(&tree.woc(&["build", hello.to_str().expect("text"), "-o", out]), 0);
+    }
+    let bytes = std::fs::read(tree.path("one")).expect("there");
+    assert!(bytes == std::fs::read(tree.path("two")).expect("there"), "two builds differ");
+    // No line of any source: literals are what is left of them.
+    let program = &bytes[payload(&bytes)];
+    let sources = ["docs/examples/hello/main.wo", "docs/examples/porch/http/types.wo"];
+    for source in sources {
+        let text = std::fs::read_to_string(corpus::root().join(source)).expect(source);
+        let lines: Vec<&str> = text.lines().filter(|line| line.len() > 20 && line.contains([':', '='])).collect();
+        assert!(!lines.is_empty());
+        for line in lines {
+            assert!(!program.windows(line.len()).any(|w| w == line.as_bytes()), "{source}: `{line}` is in it");
+        }
+    }
+}
+
+/// What programs print, return and report is the same, however they are run.
+#[test]
+fn built_programs_do_what_run_does() {
+    let corpus = corpus::root().join("tests/corpus");
+    let cases = [
+        "run/actor-call",
+        "run/actor-monitor",
+        "run/interfaces",
+        "run/interface-messages",
+        "run/json-round-trips",
+        "run/main-arguments",
+        "run/main-status",
+        "run/one-function-many-locals",
+        "run/sort-kinds",
+        "run/stack-overflow-caught",
+        "run/trap-stack",
+        "trap/deep-catch",
+        "trap/div-zero",
+        "trap/multi-index",
+        "trap/stack-overflow",
+    ];
+    let tree = Tree::new(&[]);
+    for case in cases {
+        let dir = corpus.join(case);
+        let dir = dir.to_str().expect("text");
+        let run = tree.woc(&["run", dir, "--", "a", "b"]);
+        assert_status(&tree.woc(&["build", dir, "-o", "built"]), 0);
+        let built = start(&tree.path("built"), &["a", "b"]);
+        assert_eq!(built.status, run.status, "{case}: {}", built.stderr_text());
+        assert_eq!(built.stdout_text(), run.stdout_text(), "{case}");
+        // Built programs know files by their places in the project.
+        assert_eq!(built.stderr_text(), run.stderr_text().replace(&format!("{dir}/"), ""), "{case}");
+        std::fs::remove_file(tree.path("built")).expect("removed");
+    }
+}
+
+/// What the dynamic linker would load for `program`: names and files.
+fn libraries(program: &Path) -> Vec<(String, Option<String>)> {
+    let mut command = Command::new(program);
+    let _ = command.env_clear().env("LD_TRACE_LOADED_OBJECTS", "1");
+    let out = finish(&mut command, Duration::from_secs(60)).expect("it starts");
+    assert_status(&out, 0);
+    let line = |line: &str| {
+        let mut words = line.split_whitespace().filter(|word| *word != "=>" && !word.starts_with("(0x"));
+        let name = words.next().expect("a name").to_owned();
+        let file = words.next().or(Some(name.as_str()).filter(|name| name.starts_with('/')));
+        (name.clone(), file.map(str::to_owned))
+    };
+    out.stdout_text().lines().map(line).collect()
+}
+
+/// In a file system that has nothing but the program and the C library, hello serves. Where no such place can be
+/// made, that nothing else would be loaded must do.
+#[test]
+fn hello_serves_in_an_empty_root() {
+    let tree = Tree::new(&[]);
+    let hello = corpus::root().join("docs/examples/hello");
+    assert_status(&tree.woc(&["build", hello.to_str().expect("text"), "-o", "hello"]), 0);
+    let program = tree.path("hello");
+    let needed = libraries(&program);
+    for (name, file) in &needed {
+        let parts =
+            ["linux-vdso.so.", "libc.so.", "libgcc_s.so.", "libm.so.", "libpthread.so.", "libdl.so.", "ld-linux"];
+        let known = parts.iter().any(|part| name.rsplit('/').next().is_some_and(|name| name.starts_with(part)));
+        assert!(known, "{name} is needed");
+        if let Some(file) = file {
+            let copy = tree.path(&format!("root{file}"));
+            std::fs::create_dir_all(copy.parent().expect("a directory")).expect("made");
+            let _ = std::fs::copy(file, copy).expect("copied");
+        }
+    }
+    let _ = std::fs::copy(&program, tree.path("root/hello")).expect("copied");
+    let ways: [&[&str]; 2] = [&["chroot"], &["unshare", "--user", "--map-root-user", "chroot"]];
+    let inside = |way: &[&str]| {
+        let mut command = Command::new(way[0]);
+        let _ = command.args(&way[1..]).arg(tree.path("root")).arg("/hello");
+        command
+    };
+    // The dynamic linker lists and ends: a first look whether the way is open.
+    let open =
+        |way: &&&[&str]| inside(way).env("LD_TRACE_LOADED_OBJECTS", "1").output().is_ok_and(|o| o.status.success());
+    match ways.iter().find(open) {
+        Some(way) => serves(inside(way).arg("0")),
+        None => eprintln!("NOT TESTED in an empty root: this user can make none. The files it needs: {needed:?}"),
+    }
+}
+
 /// docs/examples/hello, built, serves from an empty directory and ends on SIGTERM with status 0.
 #[test]
 fn hello_serves_and_stops() {
@@ -223,14 +371,12 @@ fn hello_serves_and_stops() {
     let hello = corpus::root().join("docs/examples/hello");
     assert_status(&tree.woc(&["build", hello.to_str().expect("text"), "-o", "hello"]), 0);
     let dir = tempfile::tempdir().expect("temporary directory");
-    let mut server = Command::new(tree.path("hello"))
-        .arg("0")
-        .current_dir(dir.path())
-        .env_clear()
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .spawn()
-        .expect("started");
+    serves(Command::new(tree.path("hello")).arg("0").current_dir(dir.path()).env_clear());
+}
+
+/// Starts hello, asks it for its health, and stops it.
+fn serves(hello: &mut Command) {
+    let mut server = hello.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().expect("started");
     let mut first = String::new();
     let mut stdout = BufReader::new(server.stdout.take().expect("stdout"));
     let _ = stdout.read_line(&mut first).expect("a line");

@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::time::Instant;
 
-use codegen::{Options, compile_with};
+use codegen::{Options, compile, load_with};
 use mir::ir::{
     Block, BlockId, Callee, CheckedOp, Func, FuncId, Inst, InstKind, IntOp, Local, LocalDecl, Program, Rep, Term,
 };
@@ -117,14 +117,16 @@ fn main() {
         ("sched.overflow", nothing as *const u8),
         ("trap.site", nothing as *const u8),
         ("trap.raise", nothing as *const u8),
+        ("rt.released", nothing as *const u8),
     ]);
     for optimize in [false, true] {
         let options = Options { optimize, ..Options::default() };
         for (name, kernel, n) in [("fib(35)", fib(1), 35), ("lcg 10^8", lcg(), 100_000_000)] {
             let program = Program { funcs: vec![main_of(n), kernel], main: Some(FuncId(0)), ..Program::default() };
             let start = Instant::now();
-            let image = compile_with(&program, &options, &functions).unwrap();
+            let code = compile(&program, &options).unwrap();
             let compiled = start.elapsed();
+            let image = load_with(code, &functions, Vec::new()).unwrap();
             let mut ctx = Ctx {
                 budget: 4000,
                 stack_limit: 0,
@@ -146,7 +148,7 @@ fn main() {
         let funcs = (0..n).map(|i| if i % 2 == 0 { fib(i) } else { lcg() }).collect();
         let program = Program { funcs, ..Program::default() };
         let start = Instant::now();
-        let _ = compile_with(&program, &options, &functions).unwrap();
+        let _ = compile(&program, &options).unwrap();
         let us = start.elapsed().as_secs_f64() * 1e6 / f64::from(n);
         println!("optimize={optimize} {n} functions: {us:.1} us each");
     }

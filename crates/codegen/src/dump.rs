@@ -1,13 +1,15 @@
-//! `woc dump clif` and `woc dump asm`: what code generation makes of a program, as text. Runtime functions need no
-//! address here, and no address of this process is printed.
+//! `woc dump clif` and `woc dump asm`: what code generation makes of a program, as text.
 
+use abi::symbols::SYMBOLS;
 use cranelift_codegen::Context;
+use cranelift_codegen::ir::UserExternalName;
 use cranelift_frontend::FunctionBuilderContext;
 use mir::ir::Program;
-use rustc_hash::FxHashMap;
 
+use crate::compile::{RELEASE, SITE};
+use crate::target::{FIXED, Target};
 use crate::unit::Unit;
-use crate::{Options, lower};
+use crate::{Options, compile, lower};
 
 /// The Cranelift IR of every function before Cranelift's own passes.
 pub fn dump_clif(program: &Program, options: &Options) -> Result<String, String> {
@@ -18,10 +20,10 @@ pub fn dump_clif(program: &Program, options: &Options) -> Result<String, String>
 pub fn dump_asm(program: &Program, options: &Options) -> Result<String, String> {
     dump(program, options, |unit, ctx| {
         ctx.set_disasm(true);
-        let _ = unit.compile(ctx, false)?;
+        compile::compile(ctx, unit.isa.as_ref())?;
         let code = ctx.compiled_code().ok_or("Cranelift gave no code")?;
         let mut text = code.vcode.clone().unwrap_or_default();
-        // Cranelift numbers the functions that a function uses; the last ones first, as 1 is a prefix of 10.
+        // Cranelift numbers the names that a function uses; the last ones first, as 1 is a prefix of 10.
         for (name, target) in ctx.func.params.user_named_funcs().iter().rev() {
             let plain = format!("u{}:{}", target.namespace, target.index);
             text = text.replace(&format!("User({name})"), &plain).replace(&format!("{name}+0"), &plain);
@@ -35,42 +37,67 @@ fn dump(
     options: &Options,
     print: impl Fn(&Unit, &mut Context) -> Result<String, String>,
 ) -> Result<String, String> {
-    let mut unit = Unit::new(program, options, None)?;
+    let unit = Unit::new(program, options)?;
     let mut ctx = Context::new();
     let mut builder = FunctionBuilderContext::new();
     let mut out = String::new();
     for (index, func) in program.funcs.iter().enumerate() {
         let context = |e: String| format!("code generation of `{}`: {e}", func.display);
-        lower::function(&mut unit, &mut ctx.func, &mut builder, index as u32).map_err(context)?;
+        lower::function(&unit, &mut ctx.func, &mut builder, index as u32).map_err(context)?;
         let text = print(&unit, &mut ctx).map_err(context)?;
         ctx.clear();
-        let mut names: FxHashMap<u32, &str> = unit.helper_names().collect();
-        names.extend(unit.ids.iter().zip(&program.funcs).map(|(id, f)| (id.as_u32(), f.display.as_str())));
         let file = options.files.get(func.file as usize).map_or("", String::as_str);
-        out.push_str(&format!("; {} ({file}:{})\n{}\n", func.display, func.line, with_names(&text, &names)));
+        out.push_str(&format!("; {} ({file}:{})\n{}\n", func.display, func.line, with_names(&text, &unit)));
     }
     Ok(out)
 }
 
-/// `text` with the names of functions in place of `u0:INDEX`.
-fn with_names(text: &str, names: &FxHashMap<u32, &str>) -> String {
+/// The name of a target for people.
+fn name(unit: &Unit, target: Target) -> Option<String> {
+    let program = unit.program;
+    let name = match target {
+        Target::Function(index) => match program.funcs.get(index as usize) {
+            Some(func) => func.display.clone(),
+            None if target == unit.glue(RELEASE) => "release".to_string(),
+            None if target == unit.glue(SITE) => "site".to_string(),
+            None => return None,
+        },
+        Target::Runtime(index) => SYMBOLS.get(index as usize)?.name.to_string(),
+        Target::Text(index) => format!("text{index}"),
+        Target::Fixed(index) => format!("{:?}", FIXED.get(index as usize)?),
+        Target::Table(index) => program.tables.get(index as usize)?.name.clone(),
+    };
+    Some(name)
+}
+
+/// `text` with names in place of `uNAMESPACE:INDEX`.
+fn with_names(text: &str, unit: &Unit) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
-    while let Some(at) = rest.find("u0:") {
+    while let Some(at) = rest.find('u') {
         let (before, found) = rest.split_at(at);
-        let digits = found.get(3..).unwrap_or("");
-        let end = digits.find(|c: char| !c.is_ascii_digit()).unwrap_or(digits.len());
-        let (number, after) = digits.split_at(end);
         out.push_str(before);
-        match number.parse().ok().and_then(|index: u32| names.get(&index)) {
-            Some(name) => {
+        let named = reference(found).and_then(|(target, len)| Some((name(unit, target)?, len)));
+        match named {
+            Some((name, len)) => {
                 out.push('%');
-                out.push_str(name);
+                out.push_str(&name);
+                rest = found.get(len..).unwrap_or("");
             }
-            None => out.push_str(found.get(..3 + end).unwrap_or("")),
+            None => {
+                out.push('u');
+                rest = found.get(1..).unwrap_or("");
+            }
         }
-        rest = after;
     }
     out.push_str(rest);
     out
+}
+
+/// The target that `text` begins with, written `uNAMESPACE:INDEX`, and its length.
+fn reference(text: &str) -> Option<(Target, usize)> {
+    let (namespace, rest) = text.strip_prefix('u')?.split_once(':')?;
+    let digits = rest.len() - rest.trim_start_matches(|c: char| c.is_ascii_digit()).len();
+    let name = UserExternalName { namespace: namespace.parse().ok()?, index: rest.get(..digits)?.parse().ok()? };
+    Some((Target::named(&name)?, 2 + namespace.len() + digits))
 }

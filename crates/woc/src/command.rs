@@ -8,9 +8,8 @@ use diagnostics::Diagnostic;
 use diagnostics::render::{SourceFile, render};
 use project::{Project, ProjectFile};
 
-use crate::bundle::Bundle;
 use crate::options::{Action, Invocation, Stage, USAGE, help_text, usage_error};
-use crate::pipeline::{self, Entry, Tests};
+use crate::pipeline::{self, Entry, NotRun, Tests};
 use crate::{crash, executable, fmt, output, scaffold, testing};
 
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -151,7 +150,11 @@ fn build_session(mut session: Session<'_>, out: Option<&Path>) -> i32 {
     if !pipeline::has_main(&hir) {
         return session.no_main();
     }
-    match executable::write(&session.project, &session.invocation.flags, session.invocation.optimize, out) {
+    let code = match pipeline::build(&hir, &session.project, session.invocation.optimize) {
+        Ok(code) => code,
+        Err(what) => return crash::failed(&what),
+    };
+    match executable::write(&session.project, &code, out) {
         Ok(()) => OK,
         Err(text) => {
             output::stderr(&format!("woc: {}\n", text.replace(char::is_control, "\u{fffd}")));
@@ -180,21 +183,18 @@ fn run(invocation: &Invocation, path: &Path, args: &[OsString]) -> i32 {
 }
 
 /// The program of a built executable, with all of `argv` (its name first).
-pub fn run_built(bundle: &Bundle, argv: Vec<OsString>) -> i32 {
-    let (hir, diagnostics) = pipeline::check(&bundle.project, &bundle.flags, Tests::Drop);
-    let Some(hir) = hir else {
-        let first = diagnostics.iter().find(|d| d.is_error()).map_or("no error", |d| d.title.as_str());
-        return crash::failed(&format!("the built program does not check: {first}"));
-    };
+pub fn run_built(code: &[u8], argv: Vec<OsString>) -> i32 {
     let args = argv.into_iter().skip(1).map(OsString::into_vec).collect();
-    match pipeline::run(&hir, &bundle.project, bundle.optimize, Entry::Main, args) {
+    match pipeline::run_built(code, args) {
         Ok(status) => status,
-        Err(what) => crash::failed(&what),
+        Err(NotRun::Damaged) => refuse_start(&executable::damaged("the program in it cannot be read")),
+        Err(NotRun::Machine(missing)) => refuse_start(&format!("this processor is too old: it lacks {missing}")),
+        Err(NotRun::Failed(what)) => crash::failed(&what),
     }
 }
 
-/// A built executable whose program cannot be read.
-pub fn refuse_damaged(text: &str) -> i32 {
+/// A built executable whose program cannot be run.
+pub fn refuse_start(text: &str) -> i32 {
     let name = std::env::args_os().next().unwrap_or_default();
     let name = Path::new(&name).file_name().unwrap_or_default().to_string_lossy().into_owned();
     output::stderr(&format!("{name}: {text}\n"));

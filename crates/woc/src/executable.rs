@@ -1,6 +1,7 @@
-//! `woc build`: a copy of the running executable with a program behind it, and finding that program at start-up.
+//! `woc build`: a copy of the running executable with a compiled program behind it, and finding that program at
+//! start-up.
 //!
-//! Layout: the executable, `HEAD`, the bundle, its length (`u64`), its CRC-32 (`u32`), `TAIL`. The tail says that
+//! Layout: the executable, `HEAD`, the code of `pipeline::build`, its length (`u64`), its CRC-32 (`u32`), `TAIL`. The tail says that
 //! there is a program; the head, which lies where the plain executable ends, says that there was one when a file was cut.
 
 use std::fs::{File, OpenOptions, Permissions};
@@ -11,15 +12,14 @@ use std::path::{Path, PathBuf};
 use codec::crc32;
 use project::{Kind, Project};
 
-use crate::bundle::{self, Bundle};
-
 const HEAD: &[u8; 16] = b"\0writeonce prog\n";
 const TAIL: &[u8; 16] = b"\nwriteonce end.\0";
 /// Length, checksum and `TAIL`.
 const TRAILER: u64 = 8 + 4 + 16;
 
-/// Writes the program to `out`, by default `target/NAME` in the project. The error is a line for the user.
-pub fn write(project: &Project, flags: &[String], optimize: bool, out: Option<&Path>) -> Result<(), String> {
+/// Writes the program, compiled to `code`, to `out`, by default `target/NAME` in the project. The error is a line for
+/// the user.
+pub fn write(project: &Project, code: &[u8], out: Option<&Path>) -> Result<(), String> {
     let out = match out {
         Some(out) => out.to_path_buf(),
         None => default_output(project)?,
@@ -37,12 +37,11 @@ pub fn write(project: &Project, flags: &[String], optimize: bool, out: Option<&P
     let Some(name) = out.file_name().filter(|_| !out.as_os_str().as_encoded_bytes().ends_with(b"/")) else {
         return Err(format!("{} is no name for a file", out.display()));
     };
-    let body = bundle::encode(project, flags, optimize).ok_or("the program is too large")?;
     let mut temporary = std::ffi::OsString::from(".");
     temporary.push(name);
     temporary.push(format!(".{}", std::process::id()));
     let temporary = out.with_file_name(temporary);
-    let written = assemble(&temporary, &body).and_then(|()| std::fs::rename(&temporary, &out));
+    let written = assemble(&temporary, code).and_then(|()| std::fs::rename(&temporary, &out));
     written.map_err(|e| {
         let _ = std::fs::remove_file(&temporary);
         told(e)
@@ -100,15 +99,20 @@ fn open_own() -> io::Result<File> {
     })
 }
 
-/// The program behind the running executable; none if it is the plain `woc`. The error says what is wrong with it.
-pub fn attached() -> Result<Option<Bundle>, String> {
+/// The code behind the running executable; none if it is the plain `woc`. The error says what is wrong with it.
+pub fn attached() -> Result<Option<Vec<u8>>, String> {
     // Not knowing is an error: a program that took itself for `woc` would rewrite files on `fmt`.
     find(open_own().map_err(|e| format!("cannot read this executable: {}", project::system_text(&e)))?)
 }
 
-fn find(mut file: File) -> Result<Option<Bundle>, String> {
+/// What a damaged executable says.
+pub fn damaged(what: &str) -> String {
+    format!("this executable is damaged: {what}; build it again")
+}
+
+fn find(mut file: File) -> Result<Option<Vec<u8>>, String> {
     let unreadable = |e: io::Error| format!("cannot read this executable: {}", project::system_text(&e));
-    let damaged = |what: &str| Err(format!("this executable is damaged: {what}; build it again"));
+    let damaged = |what: &str| Err(damaged(what));
     let len = file.metadata().map_err(unreadable)?.len();
     let Some(trailer_at) = len.checked_sub(TRAILER) else { return Ok(None) };
     let (mut size, mut sum, mut tail) = ([0; 8], [0; 4], [0; 16]);
@@ -132,10 +136,7 @@ fn find(mut file: File) -> Result<Option<Bundle>, String> {
     if crc32::update(0, &body) != u32::from_le_bytes(sum) {
         return damaged("the checksum of the program in it differs");
     }
-    match bundle::decode(&body) {
-        Some(bundle) => Ok(Some(bundle)),
-        None => damaged("the program in it cannot be read"),
-    }
+    Ok(Some(body))
 }
 
 fn is_head(file: &File, at: u64) -> bool {

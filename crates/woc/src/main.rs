@@ -1,10 +1,9 @@
 //! The command `woc`: all of the compiler's input and output, printing and exit codes (language specification 14).
 //!
 //! Exit codes: 0 success, 1 errors in the program, 2 usage, unreadable input or manifest, 70 internal failure.
-//! `woc run` passes the program's own status on. An executable that `woc build` made is this one with a program behind
-//! it, and runs that instead.
+//! `woc run` passes the program's own status on. An executable that `woc build` made is this one with a compiled
+//! program behind it, and runs that instead.
 
-mod bundle;
 mod command;
 mod crash;
 mod executable;
@@ -29,8 +28,8 @@ fn main() {
             },
             Err(status) => status,
         },
-        Ok(Some(bundle)) => command::run_built(&bundle, args),
-        Err(text) => command::refuse_damaged(&text),
+        Ok(Some(code)) => command::run_built(&code, args),
+        Err(text) => command::refuse_start(&text),
     });
     // Nothing is worth destroying: large trees would take longer to free than to compile.
     std::process::exit(status);

@@ -1,8 +1,11 @@
 //! The stages in their order. Every call into another crate's stage is one function here; nothing here prints.
 
+use std::path::Path;
+
+use codegen::{Code, Machine};
 use diagnostics::Diagnostic;
 use diagnostics::span::{FileId, LineIndex};
-use project::Project;
+use project::{Project, ProjectFile};
 use syntax::ast;
 
 use crate::options::Stage;
@@ -90,16 +93,55 @@ pub enum Entry {
 
 /// Compiles in memory and runs; the result is the program's exit status, the error an internal failure.
 pub fn run(hir: &Hir, project: &Project, optimize: bool, entry: Entry, args: Vec<Vec<u8>>) -> Result<i32, String> {
-    let mut program = lower(hir, project, optimize);
+    let files = project.files.iter().map(|f| f.display.clone()).collect();
+    let code = compile(hir, project, entry, options(optimize, Machine::Host, files))?;
+    Ok(sched::run(codegen::load(code, args)?))
+}
+
+/// The program as bytes for `run_built`, which any machine may load.
+pub fn build(hir: &Hir, project: &Project, optimize: bool) -> Result<Vec<u8>, String> {
+    let files = project.files.iter().map(built_name).collect();
+    compile(hir, project, Entry::Main, options(optimize, Machine::Baseline, files))?.encode()
+}
+
+/// Why a built program did not run.
+pub enum NotRun {
+    /// The bytes are not those of `build`.
+    Damaged,
+    /// The processor lacks what they need.
+    Machine(String),
+    Failed(String),
+}
+
+/// Runs what `build` made; the result is the program's exit status.
+pub fn run_built(code: &[u8], args: Vec<Vec<u8>>) -> Result<i32, NotRun> {
+    let code = codegen::Code::decode(code).ok_or(NotRun::Damaged)?;
+    let missing = codegen::missing_features();
+    if !missing.is_empty() {
+        return Err(NotRun::Machine(missing.join(", ")));
+    }
+    Ok(sched::run(codegen::load(code, args).map_err(NotRun::Failed)?))
+}
+
+/// The path of a file below the project, or below the key of its dependency: a built program says nothing about the
+/// machine that built it.
+fn built_name(file: &ProjectFile) -> String {
+    let name = Path::new(&file.display).file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
+    let parts = file.package.iter().chain(&file.module).cloned().chain([name]);
+    parts.collect::<Vec<_>>().join("/")
+}
+
+fn options(optimize: bool, machine: Machine, files: Vec<String>) -> codegen::Options {
+    codegen::Options { optimize, verify: cfg!(debug_assertions), machine, files }
+}
+
+fn compile(hir: &Hir, project: &Project, entry: Entry, options: codegen::Options) -> Result<Code<'static>, String> {
+    let mut program = lower(hir, project, options.optimize);
     if let Entry::Test(number) = entry {
         program.main = program.tests.get(number).map(|(_, entry)| *entry);
     }
     mir::keep_reachable(&mut program);
-    let files = project.files.iter().map(|f| f.display.clone()).collect();
-    let options = codegen::Options { optimize, verify: cfg!(debug_assertions), files, args };
-    let image = codegen::compile(&program, &options)?;
-    drop(program);
-    Ok(sched::run(image))
+    codegen::compile(&program, &options)
 }
 
 fn lower(hir: &Hir, project: &Project, optimize: bool) -> mir::ir::Program {

@@ -1,6 +1,8 @@
 //! Shapes of the program's classes and types at run time: what the runtime needs to free, copy, compare, encode and
 //! decode values without knowing the compiler.
 
+use serde::{Deserialize, Serialize};
+
 /// Index into `Shapes::types`.
 pub type TypeIdx = u32;
 /// Index into `Shapes::classes`; an object's kind is `layout::FIRST_CLASS + ClassIdx`.
@@ -20,7 +22,7 @@ pub const FIXED_TYPES: [TypeDesc; 6] =
     [TypeDesc::Int, TypeDesc::Bool, TypeDesc::Float, TypeDesc::Text, TypeDesc::Bytes, TypeDesc::Json];
 
 /// A type as stored in a field, an element or a message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum TypeDesc {
     /// `Int` and its other names.
     Int,
@@ -48,7 +50,7 @@ pub enum TypeDesc {
     Nullable(TypeIdx),
 }
 
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FieldDesc {
     pub name: String,
     pub ty: TypeIdx,
@@ -59,7 +61,7 @@ pub struct FieldDesc {
 }
 
 /// A field default that is not the zero value of its type.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Default {
     Nil,
     Now,
@@ -75,7 +77,7 @@ pub enum Default {
 }
 
 /// How many words `receive` of an actor class replies.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Reply {
     None,
     /// A plain scalar.
@@ -86,7 +88,7 @@ pub enum Reply {
     Pair,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ClassKind {
     Class,
     Record,
@@ -97,7 +99,7 @@ pub enum ClassKind {
     },
 }
 
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ClassDesc {
     pub name: String,
     pub kind: ClassKind,
@@ -108,7 +110,7 @@ pub struct ClassDesc {
     pub reply: Option<Reply>,
 }
 
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct UnionDesc {
     pub name: String,
     pub variants: Vec<String>,
@@ -117,7 +119,7 @@ pub struct UnionDesc {
 }
 
 /// All shapes of a program.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Shapes {
     pub types: Vec<TypeDesc>,
     pub classes: Vec<ClassDesc>,

@@ -61,8 +61,9 @@ pub const SYMBOLS: &[Symbol] = &[
     // -- traps and scheduling ----------------------------------------------------------------------------------
     // code, text
     sym("trap.raise", &[W, W], &[]),
-    // frame pointer, function index, line: records the stack of a pending trap once, innermost frame first
-    pure("trap.site", &[W, W, W], &[]),
+    // return address into the function at hand, its frame pointer: records the stack of a pending trap once, innermost
+    // frame first
+    pure("trap.site", &[W, W], &[]),
     // 1 when the pending trap may be caught, 0 for an unwind
     pure("trap.catchable", &[], &[W]),
     pure("trap.code", &[], &[W]),

@@ -77,7 +77,9 @@ pub struct Image {
     /// Per class: the entry of its `receive`.
     pub receives: Vec<Option<ReceiveFn>>,
     pub main: Option<MainFn>,
-    /// Return addresses of calls in generated code, ascending, with the calling function and line.
+    /// Where the code begins.
+    pub base: u64,
+    /// Calls in generated code, ascending by their return addresses.
     pub sites: Vec<Site>,
     /// Arguments of the program.
     pub args: Vec<Vec<u8>>,
@@ -89,18 +91,26 @@ pub struct FuncInfo {
     pub file: String,
 }
 
+/// A call: the calling function and line.
 #[derive(Clone, Copy, Debug)]
 pub struct Site {
-    pub return_address: u64,
+    /// Of the return address, from `Image::base`.
+    pub offset: u32,
     pub func: u32,
     pub line: u32,
 }
 
 impl Image {
-    /// The call that returns to `address`, or `None` for an address outside generated code.
+    /// How far `address` lies behind the start of the code; `None` if it cannot be in it.
     #[must_use]
-    pub fn site(&self, address: u64) -> Option<Site> {
-        let i = self.sites.binary_search_by_key(&address, |s| s.return_address).ok()?;
+    pub fn offset(&self, address: u64) -> Option<u32> {
+        address.checked_sub(self.base).and_then(|offset| u32::try_from(offset).ok())
+    }
+
+    /// The call that returns to `offset`, or `None` where there is no generated code.
+    #[must_use]
+    pub fn site(&self, offset: u32) -> Option<Site> {
+        let i = self.sites.binary_search_by_key(&offset, |s| s.offset).ok()?;
         self.sites.get(i).copied()
     }
 }

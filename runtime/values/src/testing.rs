@@ -58,6 +58,7 @@ impl World {
             ],
             receives: Vec::new(),
             main: None,
+            base: 0,
             sites: Vec::new(),
             args: Vec::new(),
         }));

@@ -15,31 +15,30 @@ const LEFT_OUT: u32 = u32::MAX;
 /// Sites remembered during one walk: a deep stack is recursion, the same few return addresses over and over.
 const REMEMBERED: usize = 64;
 
-/// Records the stack of the pending trap, once: the frame of `func` at `line`, then its callers in generated code.
+/// Records the stack of the pending trap, once: the frame of the call that returns to `address`, then its callers in
+/// generated code.
 ///
 /// # Safety
 /// `fp` is null or the frame pointer of a frame on the fiber's stack; each frame holds its caller's frame pointer and,
 /// behind it, its return address, and lies below `ctx.stack_base`.
-pub unsafe fn record(ctx: &mut Ctx, fp: u64, func: u32, line: u32) {
+pub unsafe fn record(ctx: &mut Ctx, address: u64, fp: u64) {
     if ctx.trap == 0 || ctx.trap == trap::UNWIND || ctx.trap_recorded {
         return;
     }
     ctx.trap_recorded = true;
     let mut first = std::mem::take(&mut ctx.trap_frames);
     first.clear();
-    first.push(Frame { func, line });
     let mut last = VecDeque::new();
     let mut left_out = 0u32;
     let mut known: [Option<Site>; REMEMBERED] = [None; REMEMBERED];
-    let mut fp = fp;
-    while fp != 0 && fp.is_multiple_of(8) && fp.checked_add(16).is_some_and(|end| end <= ctx.stack_base) {
-        // SAFETY: the frame lies on the fiber's stack, by the caller's promise and the check above.
-        let (caller, return_address) = unsafe { (*(fp as *const u64), *(fp as *const u64).add(1)) };
+    // SAFETY: the image outlives every context.
+    let image = unsafe { &*ctx.image };
+    let (mut address, mut fp) = (address, fp);
+    while let Some(offset) = image.offset(address) {
         #[allow(clippy::indexing_slicing, reason = "the remainder is below the length")]
-        let slot = &mut known[(return_address >> 2) as usize % REMEMBERED];
-        if slot.is_none_or(|s| s.return_address != return_address) {
-            // SAFETY: the image outlives every context.
-            *slot = (unsafe { &*ctx.image }).site(return_address);
+        let slot = &mut known[(offset >> 2) as usize % REMEMBERED];
+        if slot.is_none_or(|s| s.offset != offset) {
+            *slot = image.site(offset);
         }
         let Some(site) = *slot else { break };
         let frame = Frame { func: site.func, line: site.line };
@@ -52,10 +51,14 @@ pub unsafe fn record(ctx: &mut Ctx, fp: u64, func: u32, line: u32) {
             }
             last.push_back(frame);
         }
-        if caller <= fp {
+        if fp == 0 || !fp.is_multiple_of(8) || fp.checked_add(16).is_none_or(|end| end > ctx.stack_base) {
             break;
         }
-        fp = caller;
+        // SAFETY: the frame lies on the fiber's stack, by the caller's promise and the check above.
+        let (caller, back) = unsafe { (*(fp as *const u64), *(fp as *const u64).add(1)) };
+        address = back;
+        // A frame that does not lie above the last one ends the walk.
+        fp = if caller > fp { caller } else { 0 };
     }
     if left_out > 0 {
         first.push(Frame { func: LEFT_OUT, line: left_out });

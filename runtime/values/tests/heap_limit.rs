@@ -20,6 +20,7 @@ fn with_ctx(test: impl FnOnce(&mut Ctx)) {
         funcs: Vec::new(),
         receives: Vec::new(),
         main: None,
+        base: 0,
         sites: Vec::new(),
         args: Vec::new(),
     };

@@ -4,21 +4,22 @@ use abi::{layout, trap};
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{self as clif, InstBuilder, MemFlagsData, Signature, Value, types};
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
-use cranelift_module::Module;
 
 use super::zero;
-use crate::unit::{Unit, func_signature, signature};
+use crate::compile::{RELEASE, SITE};
+use crate::target;
+use crate::unit::{self, Unit, func_signature, signature};
 use abi::symbols::Rep;
 use mir::ir::{Func, InstKind, Rep as MirRep, Term};
 
 struct Glue<'u, 'p, 'b> {
-    unit: &'u mut Unit<'p>,
+    unit: &'u Unit<'p>,
     b: FunctionBuilder<'b>,
     params: Vec<Value>,
 }
 
 fn glue<'u, 'p, 'b>(
-    unit: &'u mut Unit<'p>,
+    unit: &'u Unit<'p>,
     out: &'b mut clif::Function,
     builder: &'b mut FunctionBuilderContext,
     sig: Signature,
@@ -35,8 +36,9 @@ fn glue<'u, 'p, 'b>(
 
 impl Glue<'_, '_, '_> {
     fn runtime(&mut self, name: &str, args: &[Value]) -> Result<(), String> {
-        let (id, _) = self.unit.runtime(name)?;
-        let callee = self.unit.module.declare_func_in_func(id, self.b.func);
+        let (target, symbol) = self.unit.runtime(name)?;
+        let sig = signature(symbol.params.iter().copied(), symbol.results.iter().copied());
+        let callee = unit::import(self.b.func, target, sig);
         let values: Vec<Value> = self.params.iter().take(1).chain(args).copied().collect();
         let _ = self.b.ins().call(callee, &values);
         Ok(())
@@ -44,27 +46,25 @@ impl Glue<'_, '_, '_> {
 
     /// Calls MIR function `index` with the first parameters of this one.
     fn call(&mut self, index: u32) -> Result<Vec<Value>, String> {
-        let func = self.unit.program.funcs.get(index as usize).ok_or("malformed MIR: no such function")?;
+        let (func, target) = self.unit.func(index)?;
         let sig = func_signature(func);
         let args = self.params.get(..sig.params.len()).ok_or("malformed MIR: entry with too many parameters")?.to_vec();
         if sig.params.iter().any(|param| param.value_type != types::I64) {
             return Err("malformed MIR: entry with a Float parameter".to_string());
         }
-        let callee = self.unit.id(index)?;
-        let callee = self.unit.module.declare_func_in_func(callee, self.b.func);
+        let callee = unit::import(self.b.func, target, sig);
         let inst = self.b.ins().call(callee, &args);
         Ok(self.b.inst_results(inst).to_vec())
     }
 
     fn finish(self) {
-        let config = self.unit.module.target_config();
-        self.b.finalize(config);
+        self.b.finalize(self.unit.config());
     }
 }
 
 /// `main` without a result: returns 0.
 pub(crate) fn main(
-    unit: &mut Unit,
+    unit: &Unit,
     out: &mut clif::Function,
     builder: &mut FunctionBuilderContext,
     index: u32,
@@ -79,7 +79,7 @@ pub(crate) fn main(
 
 /// `values::ctx::ReceiveFn` around `receive` of an actor class: stores the reply's words.
 pub(crate) fn receive(
-    unit: &mut Unit,
+    unit: &Unit,
     out: &mut clif::Function,
     builder: &mut FunctionBuilderContext,
     index: u32,
@@ -99,29 +99,26 @@ pub(crate) fn receive(
 
 /// What a function with a large frame does in place of its body when the frame does not fit: traps.
 pub(crate) fn overflow(
-    unit: &mut Unit,
+    unit: &Unit,
     out: &mut clif::Function,
     builder: &mut FunctionBuilderContext,
     sig: Signature,
     index: u32,
 ) -> Result<(), String> {
     let returns = sig.returns.clone();
-    let func = unit.program.funcs.get(index as usize).ok_or("malformed MIR: no such function")?;
-    let line = func.line;
+    let (func, _) = unit.func(index)?;
     let owned = owned_params(func)?;
     let mut glue = glue(unit, out, builder, sig);
     glue.runtime("sched.overflow", &[])?;
-    let fp = glue.b.ins().get_frame_pointer(types::I64);
-    let index = glue.b.ins().iconst(types::I64, i64::from(index));
-    let line = glue.b.ins().iconst(types::I64, i64::from(line));
-    glue.runtime("trap.site", &[fp, index, line])?;
+    let site = unit::import(glue.b.func, unit.glue(SITE), signature([], []));
+    let args: Vec<Value> = glue.params.iter().take(1).copied().collect();
+    let _ = glue.b.ins().call(site, &args);
     for (param, rep) in owned {
         let value = glue.params.get(param + 1).copied().ok_or("malformed MIR: release of no parameter")?;
         match rep {
             MirRep::Actor => glue.runtime("rt.release_actor", &[value])?,
             _ => {
-                let release = glue.unit.release()?;
-                let release = glue.unit.module.declare_func_in_func(release, glue.b.func);
+                let release = unit::import(glue.b.func, unit.glue(RELEASE), signature([Rep::W], []));
                 let args: Vec<Value> = glue.params.iter().take(1).copied().chain([value]).collect();
                 let _ = glue.b.ins().call(release, &args);
             }
@@ -157,7 +154,7 @@ fn owned_params(func: &Func) -> Result<Vec<(usize, MirRep)>, String> {
 
 /// Releases an object or null, out of line: unwind paths are many and rarely run.
 pub(crate) fn release(
-    unit: &mut Unit,
+    unit: &Unit,
     out: &mut clif::Function,
     builder: &mut FunctionBuilderContext,
 ) -> Result<(), String> {
@@ -187,15 +184,11 @@ pub(crate) fn release(
 
 /// Entry of classes that lack a table's method. It leaves a trap, and thus results that mean nothing, whatever the
 /// method's signature.
-pub(crate) fn hole(
-    unit: &mut Unit,
-    out: &mut clif::Function,
-    builder: &mut FunctionBuilderContext,
-) -> Result<(), String> {
-    let text = unit.literals.text(b"internal error at dispatch");
+pub(crate) fn hole(unit: &Unit, out: &mut clif::Function, builder: &mut FunctionBuilderContext) -> Result<(), String> {
     let mut glue = glue(unit, out, builder, signature([], []));
     let code = glue.b.ins().iconst(types::I64, trap::EXPLICIT);
-    let text = glue.b.ins().iconst(types::I64, text);
+    let text = unit::address(glue.b.func, target::NO_METHOD);
+    let text = glue.b.ins().symbol_value(types::I64, text);
     glue.runtime("trap.raise", &[code, text])?;
     let _ = glue.b.ins().return_(&[]);
     glue.finish();

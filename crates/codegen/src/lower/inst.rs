@@ -1,11 +1,14 @@
 //! The instructions of MIR.
 
+use abi::symbols::Rep as AbiRep;
 use abi::{layout, trap};
 use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
 use cranelift_codegen::ir::{Inst, InstBuilder, MemFlagsData, Signature, Value, types};
 use mir::ir::{BlockId, Callee, CheckedOp, FloatOp, InstKind, IntOp, Local, Rep, TextId};
 
 use super::{Lower, mem, zero};
+use crate::compile::RELEASE;
+use crate::target::{self, Target};
 use crate::unit::{func_signature, signature};
 
 impl Lower<'_, '_, '_> {
@@ -20,8 +23,8 @@ impl Lower<'_, '_, '_> {
                 self.set(*dst, value)
             }
             InstKind::Text(dst, text) => {
-                let at = self.text(*text)?;
-                let value = self.b.ins().iconst(types::I64, at);
+                let text = self.text(*text)?;
+                let value = self.address(text);
                 self.set(*dst, value)
             }
             InstKind::Null(dst) => {
@@ -80,8 +83,7 @@ impl Lower<'_, '_, '_> {
             InstKind::Retain { local, nonnull } => self.retain(*local, *nonnull),
             InstKind::Release { local, nonnull } => self.release(*local, *nonnull),
             InstKind::TrapIfNull { local, code, text, unwind } => {
-                let text = self.text(*text)?;
-                let value = self.word(*local)?;
+                let (text, value) = (self.text(*text)?, self.word(*local)?);
                 let null = self.b.ins().icmp_imm_s(IntCC::Equal, value, 0);
                 self.trap_if(null, *code, text, *unwind)
             }
@@ -91,11 +93,9 @@ impl Lower<'_, '_, '_> {
         }
     }
 
-    /// Address of a text literal.
-    fn text(&mut self, id: TextId) -> Result<i64, String> {
-        let program = self.unit.program;
-        let bytes = program.texts.get(id.0 as usize).ok_or_else(|| format!("malformed MIR: no text {}", id.0))?;
-        Ok(self.unit.literals.text(bytes))
+    fn text(&self, id: TextId) -> Result<Target, String> {
+        let text = self.unit.program.texts.get(id.0 as usize).map(|_| Target::Text(id.0));
+        text.ok_or_else(|| format!("malformed MIR: no text {}", id.0))
     }
 
     fn int_op(&mut self, op: IntOp, lhs: Value, rhs: Value) -> Value {
@@ -140,8 +140,6 @@ impl Lower<'_, '_, '_> {
     /// `/` and `%`: the divisors 0 and -1 take a cold path, which traps unless the quotient by -1 exists.
     fn division(&mut self, op: CheckedOp, lhs: Value, rhs: Value, unwind: BlockId) -> Result<Value, String> {
         if !self.constant(rhs).is_some_and(|rhs| rhs != 0 && rhs != -1) {
-            let by_zero = self.unit.literals.text(trap::DIVISION_BY_ZERO.as_bytes());
-            let overflow = self.unit.literals.text(trap::MIN_BY_MINUS_ONE.as_bytes());
             let shifted = self.b.ins().iadd_imm_s(rhs, 1);
             let special = self.b.ins().icmp_imm_u(IntCC::UnsignedLessThan, shifted, 2);
             let (cold, ok) = (self.cold_block(), self.b.create_block());
@@ -149,9 +147,9 @@ impl Lower<'_, '_, '_> {
             self.start(cold);
             self.b.seal_block(cold);
             let zero = self.b.ins().icmp_imm_s(IntCC::Equal, rhs, 0);
-            self.trap_if(zero, trap::DIV0, by_zero, unwind)?;
+            self.trap_if(zero, trap::DIV0, target::DIVISION_BY_ZERO, unwind)?;
             let min = self.b.ins().icmp_imm_s(IntCC::Equal, lhs, i64::MIN);
-            self.raise(trap::DIV0, overflow, unwind, |b, trap| {
+            self.raise(trap::DIV0, target::MIN_BY_MINUS_ONE, unwind, |b, trap| {
                 let _ = b.ins().brif(min, trap, &[], ok, &[]);
             })?;
             self.start(ok);
@@ -162,9 +160,8 @@ impl Lower<'_, '_, '_> {
 
     fn shift(&mut self, op: CheckedOp, lhs: Value, rhs: Value, unwind: BlockId) -> Result<Value, String> {
         if !self.constant(rhs).is_some_and(|rhs| (0..64).contains(&rhs)) {
-            let text = self.unit.literals.text(trap::SHIFT_COUNT.as_bytes());
             let bad = self.b.ins().icmp_imm_u(IntCC::UnsignedGreaterThan, rhs, 63);
-            self.trap_if(bad, trap::SHIFT, text, unwind)?;
+            self.trap_if(bad, trap::SHIFT, target::SHIFT_COUNT, unwind)?;
         }
         Ok(if op == CheckedOp::Shl { self.b.ins().ishl(lhs, rhs) } else { self.b.ins().sshr(lhs, rhs) })
     }
@@ -179,10 +176,9 @@ impl Lower<'_, '_, '_> {
     ) -> Result<Value, String> {
         let (multi, index) = (self.word(multi)?, self.word(index)?);
         if checked {
-            let text = self.unit.literals.text(trap::MULTI_INDEX.as_bytes());
             let len = self.b.ins().load(types::I64, mem(), multi, layout::MULTI_LEN);
             let bad = self.b.ins().icmp(IntCC::UnsignedGreaterThanOrEqual, index, len);
-            self.trap_if(bad, trap::BOUNDS, text, unwind)?;
+            self.trap_if(bad, trap::BOUNDS, target::MULTI_INDEX, unwind)?;
         }
         let data = self.b.ins().load(types::I64, mem(), multi, layout::MULTI_DATA);
         let offset = match words {
@@ -290,8 +286,7 @@ impl Lower<'_, '_, '_> {
         let object = self.word(local)?;
         match self.rep(local)? {
             Rep::Obj if self.cold => {
-                let release = self.unit.release()?;
-                let release = self.func_ref(release);
+                let release = self.callee(self.unit.glue(RELEASE), || signature([AbiRep::W], []));
                 let _ = self.b.ins().call(release, &[self.ctx, object]);
                 Ok(())
             }
@@ -354,11 +349,10 @@ impl Lower<'_, '_, '_> {
             }
             Callee::Runtime(name) => self.runtime(name, &values)?,
             Callee::Func(id) => {
-                let program = self.unit.program;
-                let func = program.funcs.get(id.0 as usize).ok_or("malformed MIR: call of no function")?;
-                let values = self.arguments(&func_signature(func), &values)?;
-                let callee = self.unit.id(id.0)?;
-                let callee = self.func_ref(callee);
+                let (func, target) = self.unit.func(id.0)?;
+                let sig = func_signature(func);
+                let values = self.arguments(&sig, &values)?;
+                let callee = self.callee(target, || sig);
                 (self.b.ins().call(callee, &values), true)
             }
             Callee::Table(table) => (self.dispatch(*table, dsts, args, &values)?, true),
@@ -431,13 +425,13 @@ impl Lower<'_, '_, '_> {
         };
         let object = values.first().copied().ok_or("malformed MIR: dispatch without receiver")?;
         let values = self.arguments(&sig, values)?;
-        let base = self.unit.table_base(table).ok_or("malformed MIR: no such dispatch table")?;
         let kind = self.b.ins().uload32(mem(), object, layout::KIND);
         let offset = self.b.ins().ishl_imm_u(kind, 3);
-        let base = self.b.ins().iconst(types::I64, base);
+        let base = self.address(Target::Table(table));
         let entry = self.b.ins().iadd(base, offset);
-        // Tables do not change once code runs.
-        let code = self.b.ins().load(types::I64, MemFlagsData::trusted().with_readonly(), entry, 0);
+        // A table's entries begin with that of the first class. They do not change once code runs.
+        let first = -8 * layout::FIRST_CLASS as i32;
+        let code = self.b.ins().load(types::I64, MemFlagsData::trusted().with_readonly(), entry, first);
         let sig = self.b.import_signature(sig);
         Ok(self.b.ins().call_indirect(sig, code, &values))
     }

@@ -10,15 +10,16 @@ mod regions;
 use abi::layout;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{
-    self as clif, Block, FuncRef, Inst, InstBuilder, InstructionData, MemFlagsData, Opcode, SourceLoc, StackSlot,
-    StackSlotData, StackSlotKind, Type, UserFuncName, Value, ValueDef, types,
+    self as clif, Block, FuncRef, GlobalValue, Inst, InstBuilder, InstructionData, MemFlagsData, Opcode, Signature,
+    SourceLoc, StackSlot, StackSlotData, StackSlotKind, Type, UserFuncName, Value, ValueDef, types,
 };
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext, Switch, Variable};
-use cranelift_module::{FuncId, Module};
 use mir::ir::{BlockId, Callee, Func, InstKind, Local, Term};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::unit::{Unit, func_signature, ty};
+use crate::compile::SITE;
+use crate::target::Target;
+use crate::unit::{self, Unit, func_signature, signature, ty};
 
 use flow::Flow;
 pub(crate) use glue::{hole, main, overflow, receive, release};
@@ -47,10 +48,9 @@ enum Slot {
 }
 
 struct Lower<'u, 'p, 'b> {
-    unit: &'u mut Unit<'p>,
+    unit: &'u Unit<'p>,
     b: FunctionBuilder<'b>,
     func: &'p Func,
-    index: u32,
     /// The fiber context.
     ctx: Value,
     slots: Vec<Slot>,
@@ -67,8 +67,9 @@ struct Lower<'u, 'p, 'b> {
     /// Blocks that record a pending trap's stack and unwind, shared by line, region and target.
     sites: FxHashMap<(u32, u32, Unwind), Block>,
     /// Blocks that raise a trap (code, text) and go on to a site block.
-    traps: FxHashMap<(u32, u32, i64, i64, BlockId), Block>,
-    refs: FxHashMap<FuncId, FuncRef>,
+    traps: FxHashMap<(u32, u32, i64, Target, BlockId), Block>,
+    callees: FxHashMap<Target, FuncRef>,
+    addresses: FxHashMap<Target, GlobalValue>,
     /// Memory of the locals that have a home.
     homes: Option<StackSlot>,
     /// Parts of concatenations; the largest decides.
@@ -77,18 +78,17 @@ struct Lower<'u, 'p, 'b> {
 
 /// Lowers function `index` of the program into the empty `out`.
 pub(crate) fn function(
-    unit: &mut Unit,
+    unit: &Unit,
     out: &mut clif::Function,
     builder: &mut FunctionBuilderContext,
     index: u32,
 ) -> Result<(), String> {
-    let program = unit.program;
-    let func = program.funcs.get(index as usize).ok_or("malformed MIR: no such function")?;
+    let (func, target) = unit.func(index)?;
     if func.params as usize > func.locals.len() || func.blocks.is_empty() {
         return Err("malformed MIR: parameters without locals, or no block".to_string());
     }
     out.signature = func_signature(func);
-    out.name = UserFuncName::user(0, unit.id(index)?.as_u32());
+    out.name = UserFuncName::User(target.name());
     let mut b = FunctionBuilder::new(out, builder);
     let entry = b.create_block();
     b.append_block_params_for_function_params(entry);
@@ -144,7 +144,6 @@ pub(crate) fn function(
         unit,
         b,
         func,
-        index,
         ctx: *ctx,
         slots,
         blocks,
@@ -156,15 +155,15 @@ pub(crate) fn function(
         budget,
         sites: FxHashMap::default(),
         traps: FxHashMap::default(),
-        refs: FxHashMap::default(),
+        callees: FxHashMap::default(),
+        addresses: FxHashMap::default(),
         homes,
         parts,
     };
     lower.entry()?;
     lower.body(&flow)?;
-    let config = lower.unit.module.target_config();
     lower.b.seal_all_blocks();
-    lower.b.finalize(config);
+    lower.b.finalize(lower.unit.config());
     Ok(())
 }
 
@@ -452,18 +451,21 @@ impl Lower<'_, '_, '_> {
 
     // -- calls ----------------------------------------------------------------------------------------------------
 
-    fn func_ref(&mut self, id: FuncId) -> FuncRef {
-        if let Some(found) = self.refs.get(&id) {
-            return *found;
-        }
-        let found = self.unit.module.declare_func_in_func(id, self.b.func);
-        let _ = self.refs.insert(id, found);
-        found
+    fn callee(&mut self, target: Target, signature: impl FnOnce() -> Signature) -> FuncRef {
+        let func = &mut *self.b.func;
+        *self.callees.entry(target).or_insert_with(|| unit::import(func, target, signature()))
+    }
+
+    /// The address of a text or a dispatch table.
+    fn address(&mut self, target: Target) -> Value {
+        let func = &mut *self.b.func;
+        let address = *self.addresses.entry(target).or_insert_with(|| unit::address(func, target));
+        self.b.ins().symbol_value(types::I64, address)
     }
 
     /// Calls a runtime function; the flag says whether it may leave a trap.
     fn runtime(&mut self, name: &str, args: &[Value]) -> Result<(Inst, bool), String> {
-        let (id, symbol) = self.unit.runtime(name)?;
+        let (target, symbol) = self.unit.runtime(name)?;
         if args.len() != symbol.params.len() {
             return Err(format!("malformed MIR: `{name}` called with {} arguments", args.len()));
         }
@@ -472,7 +474,8 @@ impl Lower<'_, '_, '_> {
         for (value, rep) in args.iter().zip(symbol.params) {
             values.push(self.coerce(*value, ty(*rep)));
         }
-        let callee = self.func_ref(id);
+        let params = || symbol.params.iter().copied();
+        let callee = self.callee(target, || signature(params(), symbol.results.iter().copied()));
         Ok((self.b.ins().call(callee, &values), symbol.traps))
     }
 
@@ -502,10 +505,9 @@ impl Lower<'_, '_, '_> {
         branch(&mut self.b, site);
         self.start(site);
         self.store_budget();
-        let fp = self.b.ins().get_frame_pointer(types::I64);
-        let index = self.b.ins().iconst(types::I64, i64::from(self.index));
-        let line = self.b.ins().iconst(types::I64, i64::from(self.line));
-        let _ = self.runtime("trap.site", &[fp, index, line])?;
+        // The table of call sites knows the line.
+        let callee = self.callee(self.unit.glue(SITE), || signature([], []));
+        let _ = self.b.ins().call(callee, &[self.ctx]);
         match unwind {
             Some(unwind) => {
                 let unwind = self.block(unwind)?;
@@ -520,7 +522,7 @@ impl Lower<'_, '_, '_> {
     fn raise(
         &mut self,
         code: i64,
-        text: i64,
+        text: Target,
         unwind: BlockId,
         branch: impl FnOnce(&mut FunctionBuilder, Block),
     ) -> Result<(), String> {
@@ -534,7 +536,7 @@ impl Lower<'_, '_, '_> {
         branch(&mut self.b, trap);
         self.start(trap);
         let code = self.b.ins().iconst(types::I64, code);
-        let text = self.b.ins().iconst(types::I64, text);
+        let text = self.address(text);
         let _ = self.runtime("trap.raise", &[code, text])?;
         self.site(Some(unwind), |b, site| {
             let _ = b.ins().jump(site, &[]);
@@ -542,7 +544,7 @@ impl Lower<'_, '_, '_> {
     }
 
     /// Traps when `bad` is not zero.
-    fn trap_if(&mut self, bad: Value, code: i64, text: i64, unwind: BlockId) -> Result<(), String> {
+    fn trap_if(&mut self, bad: Value, code: i64, text: Target, unwind: BlockId) -> Result<(), String> {
         let ok = self.b.create_block();
         self.raise(code, text, unwind, |b, trap| {
             let _ = b.ins().brif(bad, trap, &[], ok, &[]);

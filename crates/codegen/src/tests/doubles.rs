@@ -74,7 +74,7 @@ extern "C" fn trap_raise(ctx: *mut Ctx, code: i64, text: i64) {
 }
 
 /// Walks frame pointers as the runtime does: up to the first return address outside generated code.
-extern "C" fn trap_site(ctx: *mut Ctx, fp: i64, func: i64, line: i64) {
+extern "C" fn trap_site(ctx: *mut Ctx, address: u64, fp: i64) {
     // SAFETY: as in `raise`.
     let ctx = unsafe { &mut *ctx };
     assert_ne!(ctx.trap, 0);
@@ -84,10 +84,11 @@ extern "C" fn trap_site(ctx: *mut Ctx, fp: i64, func: i64, line: i64) {
     ctx.trap_recorded = true;
     // SAFETY: the test's image lives as long as the process.
     let image = unsafe { &*ctx.image };
-    let mut frames = vec![Frame { func: func as u32, line: line as u32 }];
-    let mut fp = fp;
-    while let Some(site) = image.site(word(fp, 8)) {
+    let mut frames = Vec::new();
+    let (mut address, mut fp) = (address, fp);
+    while let Some(site) = image.offset(address).and_then(|offset| image.site(offset)) {
         frames.push(Frame { func: site.func, line: site.line });
+        address = word(fp, 8);
         fp = word(fp, 0) as i64;
     }
     let _ = FRAMES.replace(frames);

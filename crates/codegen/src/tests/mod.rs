@@ -4,13 +4,14 @@
 mod budget;
 mod calls;
 mod doubles;
+mod images;
 mod ops;
 mod stack;
 
 use mir::ir::{Block, BlockId, Func, FuncId, Inst, InstKind, Local, LocalDecl, Program, Rep, Term, TextId};
 use values::ctx::{Ctx, Image};
 
-use crate::{Options, compile_with};
+use crate::{Machine, Options, compile, load_with};
 
 /// A fresh context with a large budget and no stack limit.
 pub(crate) fn ctx(image: &'static Image) -> Ctx {
@@ -32,8 +33,8 @@ pub(crate) fn ctx(image: &'static Image) -> Ctx {
 /// Compiles with the verifier and the doubles, at both optimisation levels.
 pub(crate) fn images(program: &Program) -> [&'static Image; 2] {
     [false, true].map(|optimize| {
-        let options = Options { optimize, verify: true, files: vec!["a.wo".to_string()], args: Vec::new() };
-        compile_with(program, &options, &doubles::functions()).unwrap()
+        let options = Options { optimize, verify: true, machine: Machine::Host, files: vec!["a.wo".to_string()] };
+        load_with(compile(program, &options).unwrap(), &doubles::functions(), Vec::new()).unwrap()
     })
 }
 

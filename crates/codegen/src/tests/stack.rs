@@ -35,7 +35,7 @@ fn a_trap_records_lines_and_functions() {
         let expected = [frame(0, 30), frame(0, 20), frame(0, 20), frame(0, 20), frame(1, 40)];
         assert_eq!(doubles::frames(), expected);
         assert_eq!((image.funcs[1].display.as_str(), image.funcs[1].file.as_str()), ("outer", "a.wo"));
-        assert!(image.sites.is_sorted_by(|a, b| a.return_address < b.return_address));
+        assert!(image.sites.is_sorted_by(|a, b| a.offset < b.offset));
     }
 }
 

@@ -42,6 +42,7 @@ fn run(main: MainFn) -> (i32, i64) {
         funcs: Vec::new(),
         receives: vec![None, None],
         main: Some(main),
+        base: 0,
         sites: Vec::new(),
         args: vec![b"one".to_vec(), b"two".to_vec()],
     }));

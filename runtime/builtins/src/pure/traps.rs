@@ -34,9 +34,9 @@ pub(super) extern "C" fn raise(ctx: *mut Ctx, code: i64, msg: *mut Obj) {
     });
 }
 
-pub(super) extern "C" fn site(ctx: *mut Ctx, fp: u64, func: u64, line: u64) {
+pub(super) extern "C" fn site(ctx: *mut Ctx, address: u64, fp: u64) {
     // SAFETY: generated code passes its own frame pointer, and keeps frame pointers throughout.
-    entry(ctx, |ctx| unsafe { trace::record(ctx, fp, func as u32, line as u32) });
+    entry(ctx, |ctx| unsafe { trace::record(ctx, address, fp) });
 }
 
 pub(super) extern "C" fn catchable(ctx: *mut Ctx) -> u64 {

@@ -46,6 +46,7 @@ pub fn image(main: MainFn, receives: &[ReceiveFn]) -> &'static Image {
         funcs: Vec::new(),
         receives: entries,
         main: Some(main),
+        base: 0,
         sites: Vec::new(),
         args: Vec::new(),
     }))

@@ -22,8 +22,11 @@ fn stack(n: usize) -> Vec<u64> {
 
 fn world() -> World {
     let mut w = World::new(fixed_shapes());
-    w.image().sites =
-        vec![Site { return_address: 100, func: 0, line: 6 }, Site { return_address: 200, func: 1, line: 11 }];
+    w.image().sites = vec![
+        Site { offset: 100, func: 0, line: 6 },
+        Site { offset: 200, func: 1, line: 11 },
+        Site { offset: 300, func: 1, line: 3 },
+    ];
     w
 }
 
@@ -34,8 +37,8 @@ fn records_once_and_reports() {
     let words = stack(3);
     w.ctx.stack_base = words.as_ptr_range().end as u64;
     unsafe {
-        trace::record(&mut w.ctx, words.as_ptr() as u64, 1, 3);
-        trace::record(&mut w.ctx, words.as_ptr() as u64, 0, 99);
+        trace::record(&mut w.ctx, 300, words.as_ptr() as u64);
+        trace::record(&mut w.ctx, 100, words.as_ptr() as u64);
     }
     let lines = "  at Order.each (order.wo:3)\n  at Order.each (order.wo:11)\n  at main (main.wo:6)";
     let main = String::from_utf8(trace::report_main(&w.ctx)).unwrap();
@@ -53,7 +56,7 @@ fn stops_at_anything_strange() {
     let mut count = |fp: u64, base: u64| {
         w.ctx.raise(1, "x");
         w.ctx.stack_base = base;
-        unsafe { trace::record(&mut w.ctx, fp, 0, 1) };
+        unsafe { trace::record(&mut w.ctx, 300, fp) };
         assert!(w.take_trap().is_some());
         w.ctx.trap_frames.len()
     };
@@ -72,7 +75,7 @@ fn a_frame_that_points_down_ends_the_walk() {
     words[2] = words.as_ptr() as u64;
     w.ctx.raise(1, "x");
     w.ctx.stack_base = words.as_ptr_range().end as u64;
-    unsafe { trace::record(&mut w.ctx, words.as_ptr() as u64, 0, 1) };
+    unsafe { trace::record(&mut w.ctx, 300, words.as_ptr() as u64) };
     assert_eq!(w.ctx.trap_frames.len(), 3);
     assert!(w.take_trap().is_some());
 }
@@ -84,11 +87,11 @@ fn long_stacks_keep_both_ends() {
         w.ctx.raise(3, "stack overflow");
         let words = stack(n);
         w.ctx.stack_base = words.as_ptr_range().end as u64;
-        unsafe { trace::record(&mut w.ctx, words.as_ptr() as u64, 1, 5) };
+        unsafe { trace::record(&mut w.ctx, 300, words.as_ptr() as u64) };
         let lines = trace::lines(unsafe { &*w.ctx.image }, &w.ctx.trap_frames);
         let all: Vec<&str> = lines.lines().collect();
         assert_eq!(all.len(), expected);
-        assert_eq!(all[0], "  at Order.each (order.wo:5)");
+        assert_eq!(all[0], "  at Order.each (order.wo:3)");
         assert_eq!(all[expected - 1], "  at main (main.wo:6)");
         assert_eq!(all[30].contains("left out"), n > 40, "{}", all[30]);
         if n > 40 {
