@@ -377,7 +377,12 @@ pub(super) fn inner(mut e: &Expr) -> &Expr {
 fn is_leaf(e: &Expr) -> bool {
     matches!(
         inner(e).kind,
-        ExprKind::Int(_) | ExprKind::Float(_) | ExprKind::Bool(_) | ExprKind::Text(_) | ExprKind::Nil | ExprKind::Local(_)
+        ExprKind::Int(_)
+            | ExprKind::Float(_)
+            | ExprKind::Bool(_)
+            | ExprKind::Text(_)
+            | ExprKind::Nil
+            | ExprKind::Local(_)
     )
 }
 
