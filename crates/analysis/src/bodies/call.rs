@@ -121,11 +121,8 @@ impl<'a> Cx<'_, 'a> {
         if let ast::ExprKind::Name(first) = &base.kind
             && self.lookup(first).is_none()
         {
-            if let Some(namespace) = self.env.namespace(self.file, first) {
-                return self.call_builtin(&namespace, &member.name, member.span, args, span);
-            }
-            if let Some(found) = self.env.func_qualified(self.file, first, &member.name) {
-                return self.call_qualified(found, first, member, args, span);
+            if let Some(call) = self.call_alias(first, member, args, span) {
+                return call;
             }
             if let Some(NamedType::Class(class)) = self.env.named_type(self.file, first) {
                 return self.call_static(class, first, member, args, span);
@@ -146,6 +143,26 @@ impl<'a> Cx<'_, 'a> {
         let recv = self.expr(base, Want::Value);
         let recv = self.settle(recv);
         self.call_method(recv, base, member, args, span)
+    }
+
+    /// `alias.name(…)`. A project's module may have the name of a namespace: the member is looked up in both.
+    fn call_alias(&mut self, alias: &Name, member: &ast::Ident, args: &'a [ast::Expr], span: Span) -> Option<Expr> {
+        let namespace = self.env.namespace(self.file, alias);
+        let function = self.env.func_qualified(self.file, alias, &member.name);
+        let has = |space: &Name| self.builtins.sigs.contains_key(&(space.clone(), member.name.clone()));
+        Some(match (namespace, function) {
+            (Some(space), Some(QualifiedLookup::Found(func))) if has(&space) => {
+                let module = self.env.funcs.get(func.0 as usize).map_or("", |o| self.env.module_path(o.module));
+                let places = [space.to_string(), module.to_owned()];
+                self.ambiguous(&member.name, member.span, "function", &places)
+            }
+            (Some(space), None | Some(QualifiedLookup::Unknown { .. })) => {
+                self.call_builtin(&space, &member.name, member.span, args, span)
+            }
+            (Some(space), _) if has(&space) => self.call_builtin(&space, &member.name, member.span, args, span),
+            (_, Some(found)) => self.call_qualified(found, alias, member, args, span),
+            (_, None) => return None,
+        })
     }
 
     fn call_qualified(

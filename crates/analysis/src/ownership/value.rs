@@ -293,7 +293,13 @@ impl<'p> Walk<'p> {
                 if takes && whole {
                     operands.pending.push(source.clone());
                 } else if takes {
+                    let before = self.diags.len();
                     self.consume(&val, dest);
+                    if self.diags.len() > before {
+                        // What may not leave its place conflicts with nothing.
+                        operands.receiver = false;
+                        return;
+                    }
                 } else if how == Use::Exclusive && !operands.receiver {
                     operands.exclusive.push(source.clone());
                 }

@@ -169,7 +169,9 @@ impl<'p> Walk<'p> {
                 if let hir::Place::Local(local) = place {
                     self.use_local(*local, stmt.span);
                 }
+                let mark = self.hold(target.as_ref());
                 let _ = self.value(value);
+                self.held.truncate(mark);
                 self.changed(place, target, stmt.span);
             }
             StmtKind::Expr(value) => {
@@ -387,16 +389,31 @@ impl<'p> Walk<'p> {
 
     fn assign(&mut self, place: &'p hir::Place, value: &'p Expr, span: Span) {
         let target = self.target(place);
+        let mark = self.hold(target.as_ref());
         let val = self.value(value);
         let dest = match place {
             hir::Place::Local(local) => Dest::Local(*local),
             hir::Place::Field(_, class, field) => Dest::Field(*class, *field),
             hir::Place::Element(..) | hir::Place::Entry(..) => Dest::Container,
             // The store takes a copy.
-            hir::Place::Column(..) => return,
+            hir::Place::Column(..) => {
+                self.held.truncate(mark);
+                return;
+            }
         };
         self.consume(&val, &dest);
+        self.held.truncate(mark);
         self.changed(place, target, span);
+    }
+
+    /// A place that is written through a borrow is in use until the value is there. (Where its root is moved itself, the
+    /// store finds that.) Gives the length of `held` before.
+    fn hold(&mut self, target: Option<&Source>) -> usize {
+        let mark = self.held.len();
+        if let Some(source) = target.filter(|s| self.reporting && s.loans.is_some()) {
+            self.held.push(Operand { how: Use::Exclusive, source: source.clone(), places: source.resolved() });
+        }
+        mark
     }
 
     /// The place an assignment writes; `None` if it lies in a temporary.
