@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The runtime's tests under the address sanitizer; with `corpus`, also `woc` itself over tests/corpus/run.
+# The runtime's tests under the address sanitizer; with `corpus`, also `woc` itself over the programs of tests/corpus.
 # usage: scripts/asan.sh [corpus]   (ASAN_TARGET names the build directory; default: target/asan)
 # Needs no nightly compiler: RUSTC_BOOTSTRAP allows the flag. Exit 0 iff everything passed.
 set -eu
@@ -14,18 +14,21 @@ cargo build --target "$triple" --features woc/sanitizer -p woc
 unset RUSTFLAGS CARGO_TARGET_DIR
 woc=${ASAN_TARGET:-$PWD/target/asan}/$triple/debug/woc
 bad=0 all=0
-for dir in tests/corpus/run/*/; do
-  case=${dir%/}
-  [ -f "$case/fixture.wo" ] || continue
-  all=$((all + 1))
-  err=$(mktemp)
-  if ! timeout 60 "$woc" run "$case/fixture.wo" >/dev/null 2>"$err"; then :; fi
-  if grep -q 'AddressSanitizer' "$err"; then
-    bad=$((bad + 1))
-    echo "FAIL $case"
-    head -20 "$err"
-  fi
-  rm -f "$err"
+for case in tests/corpus/run/* tests/corpus/trap/*; do
+  args=()
+  [ ! -f "$case/fixture.args" ] || mapfile -t args <"$case/fixture.args"
+  for opt in 1 0; do
+    all=$((all + 1))
+    err=$(mktemp)
+    # How the program ends is the business of `cargo test`.
+    WO_OPT=$opt timeout 120 "$woc" run "$case" -- "${args[@]}" >/dev/null 2>"$err" || true
+    if grep -q 'AddressSanitizer' "$err"; then
+      bad=$((bad + 1))
+      echo "FAIL $case (WO_OPT=$opt)"
+      grep -A 20 'AddressSanitizer' "$err"
+    fi
+    rm -f "$err"
+  done
 done
-echo "asan: $all programs, $bad failures"
+echo "asan: $all runs, $bad failures"
 [ "$bad" = 0 ]

@@ -2,7 +2,8 @@
 //! hashes to entries by open addressing. Maps of up to eight entries have no index and are searched in order.
 //!
 //! Removing the first or last entry only narrows the range in use (`head..used`). Any other removal leaves a dead
-//! entry, marked in a bitmap, until the array is full or an entry is asked for by position; then the gaps are closed.
+//! entry, marked in a bitmap, until the array is full or finding entries by position has cost as much as closing the
+//! gaps.
 
 use crate::ctx::Ctx;
 use crate::object::{self, Obj, Plans, Slot, plans};
@@ -22,7 +23,8 @@ pub struct Map {
     /// Per slot 0, or the entry's hash in the upper half and its position plus one in the lower. Twice as many slots
     /// as entries fit, a power of two; null in small maps.
     index: *mut u64,
-    /// One bit per entry, 1 for a removed one; null when none is removed.
+    /// One bit per entry, 1 for a removed one, then a word that counts the words searched; null when none is removed.
+    /// The first and the last entry in use are never removed ones.
     dead: *mut u64,
     capacity: u32,
     /// Entries before this position are all removed.
@@ -51,6 +53,8 @@ enum Keys {
 
 /// Largest map without an index.
 const SMALL: u32 = 8;
+/// Words of the bitmap searched, per entry, that are worth closing the gaps: an entry is hashed and entered for it.
+const SEARCHES: u64 = 8;
 /// Most entries: positions plus one must fit 32 bits, and the index twice as many slots.
 const MAX_ENTRIES: u32 = 1 << 30;
 
@@ -90,6 +94,11 @@ const fn index_slots(capacity: u32) -> usize {
 
 const fn dead_words(capacity: u32) -> usize {
     (capacity as usize).div_ceil(64)
+}
+
+/// The bitmap and the count of words searched in it.
+const fn bitmap_words(capacity: u32) -> usize {
+    dead_words(capacity) + 1
 }
 
 impl Map {
@@ -237,9 +246,38 @@ impl Map {
         }
     }
 
+    /// The position of the `i`-th live entry.
+    ///
+    /// # Safety
+    /// As for `compact`; there are more than `i` live entries, and a bitmap.
+    unsafe fn find_live(&mut self, ctx: &mut Ctx, i: u32) -> u32 {
+        // SAFETY: the live entry lies in `head..used`, so the search ends within the bitmap; the count follows it.
+        unsafe {
+            let first = self.head as usize / 64;
+            let mut word = first;
+            let mut live = !*self.dead.add(word) & (u64::MAX << (self.head % 64));
+            let mut left = i;
+            while live.count_ones() <= left {
+                left -= live.count_ones();
+                word += 1;
+                live = !*self.dead.add(word);
+            }
+            let searched = self.dead.add(dead_words(self.capacity));
+            *searched += (word - first) as u64 + 1;
+            if *searched > u64::from(self.used - self.head) * SEARCHES {
+                self.compact(ctx);
+                return i;
+            }
+            for _ in 0..left {
+                live &= live - 1;
+            }
+            word as u32 * 64 + live.trailing_zeros()
+        }
+    }
+
     unsafe fn drop_bitmap(&mut self, ctx: &mut Ctx) {
         // SAFETY: the bitmap was allocated for this capacity.
-        unsafe { object::raw_free(ctx, self.dead.cast(), dead_words(self.capacity) * 8) };
+        unsafe { object::raw_free(ctx, self.dead.cast(), bitmap_words(self.capacity) * 8) };
         self.dead = std::ptr::null_mut();
     }
 
@@ -423,7 +461,7 @@ pub unsafe fn remove(ctx: &mut Ctx, obj: *mut Obj, key: u64) -> bool {
         let Some(i) = m.position(key, hash) else { return false };
         let inner = i != m.head && i + 1 != m.used;
         if inner && m.dead.is_null() {
-            let words = dead_words(m.capacity);
+            let words = bitmap_words(m.capacity);
             // Without memory for the bitmap the gap is closed by moving the entries behind it.
             let bitmap = bitmap(ctx, words);
             if bitmap.is_null() {
@@ -524,10 +562,13 @@ pub unsafe fn entry(ctx: &mut Ctx, obj: *mut Obj, i: i64) -> *mut u64 {
         if !(0..m.len as i64).contains(&i) {
             return std::ptr::null_mut();
         }
-        if !m.dead.is_null() {
-            m.compact(ctx);
-        }
-        m.entry(m.head + i as u32)
+        let position = match i as u32 {
+            i if m.dead.is_null() => m.head + i,
+            0 => m.head,
+            i if u64::from(i) + 1 == m.len => m.used - 1,
+            i => m.find_live(ctx, i),
+        };
+        m.entry(position)
     }
 }
 

@@ -123,6 +123,8 @@ extern "C" fn read_at(ctx: *mut Ctx, p: *const Obj, off: i64, len: i64) -> *mut 
             ctx.raise(abi::trap::BOUNDS, "negative offset or length");
             return Ptr::default();
         };
+        // No file has bytes behind the largest offset, which the system does not take for the end of the file.
+        let len = len.min(i64::MAX.unsigned_abs() - off);
         let got = on_path(ctx, p, move |p| {
             let file = File::open(p)?;
             fill(|room, at| file.read_at(room, off.saturating_add(at)), len)

@@ -178,6 +178,42 @@ fn a_queue_keeps_its_room() {
 }
 
 #[test]
+fn positions_are_found_among_gaps() {
+    let mut w = World::new(fixed_shapes());
+    let obj = map::new(&mut w.ctx, TYPE_INT, TYPE_INT);
+    for i in 0..10_000 {
+        unsafe { *map::slot(&mut w.ctx, obj, i) = i * 2 };
+    }
+    let mut model = Model((0..10_000).map(|i| (i, i * 2)).collect());
+    model.0.retain(|(key, _)| key % 3 != 1);
+    for key in (1..10_000).step_by(3) {
+        assert!(unsafe { map::remove(&mut w.ctx, obj, key) });
+    }
+    // The gaps are there for the first positions and closed for the last.
+    check(&mut w, obj, |_, k| k, &model, true);
+    check(&mut w, obj, |_, k| k, &model, true);
+    w.release(obj);
+}
+
+/// Would take minutes if every position closed the gaps first.
+#[test]
+fn removals_and_positions_in_turn_are_cheap() {
+    let mut w = World::new(fixed_shapes());
+    let obj = map::new(&mut w.ctx, TYPE_INT, TYPE_INT);
+    let n = 200_000u64;
+    for i in 0..n {
+        unsafe { *map::slot(&mut w.ctx, obj, i) = i };
+    }
+    for i in (2..n).step_by(2) {
+        assert!(unsafe { map::remove(&mut w.ctx, obj, i) });
+        assert_eq!(unsafe { *map::entry(&mut w.ctx, obj, 0) }, 0);
+        // Of the keys from 1 to `i` the odd ones are left.
+        assert_eq!(unsafe { *map::entry(&mut w.ctx, obj, (i / 4) as i64 + 1) }, i / 4 * 2 + 1);
+    }
+    w.release(obj);
+}
+
+#[test]
 fn null_maps_are_empty() {
     let mut w = World::new(fixed_shapes());
     let null = std::ptr::null_mut();
