@@ -239,7 +239,7 @@ fn spread(heap: &mut Heap) {
         }
         progress.node += 1;
     } else {
-        progress.enter(Phase::Condemn);
+        progress.enter(if progress.live < graph.nodes.len() { Phase::Condemn } else { Phase::Retire });
     }
 }
 

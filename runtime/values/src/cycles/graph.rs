@@ -34,9 +34,15 @@ pub(super) struct Graph {
     heads: Chunks<u32>,
 }
 
+/// Objects near to each other get hashes near to each other, because collections come upon them in about that order:
+/// only the number of their region (64 KiB) is mixed, and shifts them within it too, lest all of a size share buckets.
 #[inline]
 fn hash(obj: *mut Obj) -> usize {
-    ((obj as u64 >> 3).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32) as usize
+    const REGION: u32 = 12;
+    let granule = obj as u64 >> 4;
+    let mixed = (granule >> REGION).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    let within = (granule ^ mixed >> 20) & ((1 << REGION) - 1);
+    (mixed >> 40 << REGION | within) as usize
 }
 
 /// The bucket of `hash` among `n` (not 0): buckets beyond the power of two below `n` have been split off those before.
