@@ -457,7 +457,7 @@ pub(crate) unsafe fn is_unique(ctx: &Ctx, plans: &Plans, obj: *mut Obj) -> bool 
     // SAFETY: the caller's promise; a context always points at the heap of its shard.
     unsafe {
         match (*obj).count.load(Ordering::Relaxed) {
-            1 => !cycles::knows(&*ctx.heap, obj),
+            1 => !cycles::knows(&mut *ctx.heap, obj),
             word => word == QUIET | 1 && ((*obj).kind <= KIND_BYTES || !cycles::is_traced(plans, obj)),
         }
     }

@@ -202,7 +202,7 @@ pub(crate) fn forget(heap: &mut Heap, obj: *mut Obj) {
 }
 
 /// Whether a collection has met the object.
-pub(crate) fn knows(heap: &Heap, obj: *mut Obj) -> bool {
+pub(crate) fn knows(heap: &mut Heap, obj: *mut Obj) -> bool {
     heap.cycles.progress.watches() && heap.cycles.graph.number(obj).is_some()
 }
 
