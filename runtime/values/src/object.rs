@@ -457,7 +457,7 @@ pub(crate) unsafe fn is_unique(ctx: &Ctx, plans: &Plans, obj: *mut Obj) -> bool 
     // SAFETY: the caller's promise; a context always points at the heap of its shard.
     unsafe {
         match (*obj).count.load(Ordering::Relaxed) {
-            1 => !cycles::knows(&*ctx.heap, obj),
+            1 => !cycles::knows(&mut *ctx.heap, obj),
             word => word == QUIET | 1 && ((*obj).kind <= KIND_BYTES || !cycles::is_traced(plans, obj)),
         }
     }
@@ -643,8 +643,9 @@ pub(crate) unsafe fn free_graph(ctx: &mut Ctx, first: *mut Obj) {
     // SAFETY: a context always points at the heap of its shard. The list is taken out, so a nested call has its own.
     let mut dead = Dead(std::mem::take(unsafe { &mut (*ctx.heap).dead }));
     dead.push(first);
+    let mut all = u64::MAX;
     // SAFETY: the caller's promise.
-    unsafe { free_some(ctx, plans(ctx), &mut dead, &mut u64::MAX.clone()) };
+    unsafe { free_some(ctx, plans(ctx), &mut dead, &mut all) };
     // A list that grew large is not kept.
     if dead.0.capacity() <= 1024 {
         // SAFETY: as above.

@@ -41,7 +41,7 @@ pub(super) struct Progress {
     /// Slot of that node.
     slot: u64,
     /// References that `spread` still has to follow.
-    edges: (u64, u64),
+    edges: (u32, u32),
     /// First node of the pile that `spread` works off, plus one.
     pile: u32,
     /// A reference was lost that could not be noted: nothing is known about garbage.
@@ -108,10 +108,10 @@ pub(super) unsafe fn advance(ctx: &mut Ctx, units: u64) -> u64 {
             match heap.cycles.progress.phase {
                 Phase::Idle => {}
                 Phase::Roots => root(heap),
-                Phase::Scan => scan(heap, plans, &mut left),
-                Phase::Verify => verify(heap),
-                Phase::Spread => spread(heap),
-                Phase::Condemn => condemn(heap),
+                Phase::Scan => repeat(heap, &mut left, |heap, left| scan(heap, plans, left)),
+                Phase::Verify => repeat(heap, &mut left, |heap, _| verify(heap)),
+                Phase::Spread => repeat(heap, &mut left, |heap, _| spread(heap)),
+                Phase::Condemn => repeat(heap, &mut left, |heap, _| condemn(heap)),
                 Phase::GiveUp => give_up(ctx, plans, &mut left),
                 Phase::Free => free(ctx, plans),
                 Phase::Retire => retire(heap),
@@ -120,6 +120,19 @@ pub(super) unsafe fn advance(ctx: &mut Ctx, units: u64) -> u64 {
         }
     }
     left
+}
+
+/// Takes steps of the current phase while it lasts and units are left; the first one is paid for.
+#[inline]
+fn repeat(heap: &mut Heap, left: &mut u64, mut step: impl FnMut(&mut Heap, &mut u64)) {
+    let phase = heap.cycles.progress.phase;
+    loop {
+        step(heap, left);
+        if *left == 0 || heap.cycles.progress.phase != phase {
+            return;
+        }
+        *left -= 1;
+    }
 }
 
 /// Takes the `i`-th of the suspects that the collection began with off the list.
@@ -164,7 +177,7 @@ unsafe fn root(heap: &mut Heap) {
 
 unsafe fn scan(heap: &mut Heap, plans: &Plans, left: &mut u64) {
     let mut slot = heap.cycles.progress.slot;
-    let edges = heap.cycles.graph.edges.len() as u64;
+    let edges = heap.cycles.graph.edges.len() as u32;
     let Some(node) = node_at(heap) else { return };
     if slot == 0 {
         node.edges = edges;
@@ -222,15 +235,14 @@ fn spread(heap: &mut Heap) {
         progress.edges.0 += 1;
         if let Some(number) = graph.edges.get(edge as usize)
             && let Some(node) = graph.nodes.get_mut(number as usize)
-            && node.within < SEED
+            && node.within < LIVE
         {
-            node.within = LIVE;
-            node.next = progress.pile;
+            node.within = LIVE | progress.pile;
             progress.pile = number + 1;
         }
     } else if let Some(number) = progress.pile.checked_sub(1) {
         progress.edges = graph.range(number as usize);
-        progress.pile = graph.nodes.get(number as usize).map_or(0, |node| node.next);
+        progress.pile = graph.nodes.get(number as usize).map_or(0, |node| node.within & !LIVE);
         progress.live += 1;
     } else if let Some(node) = graph.nodes.get(progress.node) {
         if node.within == SEED {
@@ -239,13 +251,13 @@ fn spread(heap: &mut Heap) {
         }
         progress.node += 1;
     } else {
-        progress.enter(Phase::Condemn);
+        progress.enter(if progress.live < graph.nodes.len() { Phase::Condemn } else { Phase::Retire });
     }
 }
 
 /// The current node, if it is garbage.
 fn garbage(heap: &mut Heap) -> Option<*mut Obj> {
-    node_at(heap).filter(|node| node.within < SEED).map(|node| node.obj)
+    node_at(heap).filter(|node| node.within < LIVE).map(|node| node.obj)
 }
 
 unsafe fn condemn(heap: &mut Heap) {

@@ -1,103 +1,102 @@
-//! What a collection has seen: objects with numbers, and the references among them. A table leads from objects to
-//! numbers by linear hashing, which grows by one bucket at a time.
+//! What a collection has seen: objects with numbers, and the references among them.
+//!
+//! The way from an object to its number: memory is divided into regions of a page, and each in which a node lies has a
+//! table with a place for every address where an object can begin. Regions are found by linear hashing, which grows by
+//! one bucket at a time. The tables are a quarter as large as the pages.
 
 use super::chunks::{Chunks, push, shrink};
 use crate::ctx::Heap;
-use crate::object::Obj;
+use crate::object::{self, Obj};
 
 /// An object that a collection has met.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Node {
     /// Null once the object has been freed.
     pub obj: *mut Obj,
-    /// References from other nodes that have been recorded; or `SEED` or `LIVE`.
+    /// References from other nodes that have been recorded. Or `SEED`; or `LIVE` with the next node, plus one, of the
+    /// pile that `spread` works off.
     pub within: u32,
-    /// The next node of the bucket plus one, 0 for none; later the next one of the pile that `spread` works off.
-    pub next: u32,
     /// Where the node's references begin in the list of all.
-    pub edges: u64,
+    pub edges: u32,
 }
 
-/// Something else refers to the node, or has done since it was met.
-pub(super) const SEED: u32 = u32::MAX - 1;
 /// The node can be reached from a seed.
-pub(super) const LIVE: u32 = u32::MAX;
-/// Most nodes: numbers plus one fit, and `SEED` is no count of references.
-const MOST: usize = u32::MAX as usize - 2;
+pub(super) const LIVE: u32 = 1 << 31;
+/// Something else refers to the node, or has done since it was met.
+pub(super) const SEED: u32 = u32::MAX;
+/// Most nodes: a number plus one and `LIVE` make no `SEED`.
+const MOST: usize = i32::MAX as usize - 2;
+
+/// Bytes of memory that share a table.
+const REGION: usize = 4096;
+/// Objects that can be on a cycle have a header and a field at least, so no two begin in the same bytes of this many.
+const GRANULE: usize = 16;
+const TABLE_BYTES: usize = REGION / GRANULE * size_of::<u32>();
+
+#[derive(Clone, Copy, Debug)]
+struct Region {
+    /// Address by `REGION`.
+    number: usize,
+    /// Per granule the number of the node that begins there plus one, or 0.
+    table: *mut u32,
+    /// The next region of the bucket plus one, 0 for none.
+    next: u32,
+}
 
 #[derive(Debug, Default)]
 pub(super) struct Graph {
     pub nodes: Chunks<Node>,
     /// Numbers of the nodes referred to, in the order of the nodes that refer.
     pub edges: Chunks<u32>,
-    /// First node of each bucket plus one; as many buckets as nodes.
+    regions: Chunks<Region>,
+    /// First region of each bucket plus one; as many buckets as regions.
     heads: Chunks<u32>,
+    /// The region found last.
+    recent: Option<Region>,
 }
 
+/// The upper bits of golden-section hashing spread rows of numbers evenly; buckets are chosen by the lower ones.
 #[inline]
-fn hash(obj: *mut Obj) -> usize {
-    ((obj as u64 >> 3).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32) as usize
+fn hash(number: usize) -> usize {
+    ((number.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32) as u32).reverse_bits() as usize
 }
 
-/// The bucket of `hash` among `n` (not 0): buckets beyond the power of two below `n` have been split off those before.
+/// The bucket of a region among `n` (not 0): buckets beyond the power of two below `n` have been split off those before.
 #[inline]
-fn bucket(hash: usize, n: usize) -> usize {
+fn bucket(number: usize, n: usize) -> usize {
     let half = 1 << n.ilog2();
-    let wide = hash & (2 * half - 1);
-    if wide < n { wide } else { hash & (half - 1) }
+    let wide = hash(number) & (2 * half - 1);
+    if wide < n { wide } else { wide & (half - 1) }
 }
 
 impl Graph {
-    /// The number of an object that is a node.
+    /// Where the number of an object stands, plus one; `None` when its region has no table.
     #[inline]
-    pub fn number(&self, obj: *mut Obj) -> Option<u32> {
-        let buckets = self.heads.len();
-        if buckets == 0 {
-            return None;
+    fn place(&mut self, obj: *mut Obj) -> Option<&mut u32> {
+        let number = obj as usize / REGION;
+        if self.recent.is_none_or(|region| region.number != number) {
+            self.recent = self.region(number);
         }
-        let mut next = self.heads.get(bucket(hash(obj), buckets))?;
-        while let Some(number) = next.checked_sub(1) {
-            let node = self.nodes.get(number as usize)?;
-            if node.obj == obj {
-                return Some(number);
+        // SAFETY: a table has a place for each granule of its region, and lives as long as the region is known.
+        self.recent.map(|region| unsafe { &mut *region.table.add(obj as usize % REGION / GRANULE) })
+    }
+
+    fn region(&self, number: usize) -> Option<Region> {
+        let mut next = match self.heads.len() {
+            0 => return None,
+            n => self.heads.get(bucket(number, n))?,
+        };
+        while let Some(i) = next.checked_sub(1) {
+            let region = self.regions.get(i as usize)?;
+            if region.number == number {
+                return Some(region);
             }
-            next = node.next;
+            next = region.next;
         }
         None
     }
 
-    /// Where the number of the first node of a bucket's rest stands, plus one: in the bucket's head, or in the node
-    /// before it.
-    fn link(&mut self, bucket: usize, before: Option<u32>) -> Option<&mut u32> {
-        match before {
-            None => self.heads.get_mut(bucket),
-            Some(node) => self.nodes.get_mut(node as usize).map(|node| &mut node.next),
-        }
-    }
-
-    /// Takes an object that is freed out of the table.
-    pub fn forget(&mut self, obj: *mut Obj) {
-        let buckets = self.heads.len();
-        if buckets == 0 {
-            return;
-        }
-        let bucket = bucket(hash(obj), buckets);
-        let mut before = None;
-        while let Some(number) = self.link(bucket, before).and_then(|link| link.checked_sub(1)) {
-            let Some(node) = self.nodes.get_mut(number as usize) else { return };
-            if node.obj == obj {
-                node.obj = std::ptr::null_mut();
-                let next = node.next;
-                if let Some(link) = self.link(bucket, before) {
-                    *link = next;
-                }
-                return;
-            }
-            before = Some(number);
-        }
-    }
-
-    /// Moves the nodes that belong to the last bucket there, from the one that it has been split off.
+    /// Moves the regions that belong to the last bucket there, from the one that it has been split off.
     fn split(&mut self) {
         let n = self.heads.len();
         let last = n - 1;
@@ -105,28 +104,41 @@ impl Graph {
             return;
         }
         let old = last - (1 << last.ilog2());
-        let (mut before, mut moved) = (None, 0);
-        while let Some(number) = self.link(old, before).and_then(|link| link.checked_sub(1)) {
-            let Some(node) = self.nodes.get_mut(number as usize) else { return };
-            if bucket(hash(node.obj), n) == old {
-                before = Some(number);
-                continue;
-            }
-            let next = std::mem::replace(&mut node.next, moved);
-            moved = number + 1;
-            if let Some(link) = self.link(old, before) {
-                *link = next;
+        let mut next = self.heads.get(old).unwrap_or(0);
+        let (mut stay, mut moved) = (0, 0);
+        while let Some(i) = next.checked_sub(1) {
+            let Some(region) = self.regions.get_mut(i as usize) else { return };
+            let chain = if bucket(region.number, n) == old { &mut stay } else { &mut moved };
+            next = std::mem::replace(&mut region.next, *chain);
+            *chain = i + 1;
+        }
+        for (bucket, chain) in [(old, stay), (last, moved)] {
+            if let Some(head) = self.heads.get_mut(bucket) {
+                *head = chain;
             }
         }
-        if let Some(head) = self.heads.get_mut(last) {
-            *head = moved;
+    }
+
+    /// The number of an object that is a node.
+    #[inline]
+    pub fn number(&mut self, obj: *mut Obj) -> Option<u32> {
+        self.place(obj)?.checked_sub(1)
+    }
+
+    /// Takes an object that is freed out of its table.
+    pub fn forget(&mut self, obj: *mut Obj) {
+        if let Some(place) = self.place(obj)
+            && let Some(number) = std::mem::take(place).checked_sub(1)
+            && let Some(node) = self.nodes.get_mut(number as usize)
+        {
+            node.obj = std::ptr::null_mut();
         }
     }
 
     /// The references of node `number`, all of which have been recorded: their range in `edges`.
-    pub fn range(&self, number: usize) -> (u64, u64) {
+    pub fn range(&self, number: usize) -> (u32, u32) {
         let from = self.nodes.get(number).map_or(0, |node| node.edges);
-        (from, self.nodes.get(number + 1).map_or(self.edges.len() as u64, |node| node.edges))
+        (from, self.nodes.get(number + 1).map_or(self.edges.len() as u32, |node| node.edges))
     }
 }
 
@@ -134,35 +146,71 @@ fn graph(heap: &mut Heap) -> &mut Graph {
     &mut heap.cycles.graph
 }
 
-/// Makes a node of an object that is none. `None`: no memory.
-pub(super) fn add(heap: &mut Heap, obj: *mut Obj) -> Option<u32> {
-    let number = u32::try_from(graph(heap).nodes.len()).ok().filter(|n| (*n as usize) < MOST)?;
+/// Gives the region of an object a table. `None`: no memory.
+#[cold]
+fn add_region(heap: &mut Heap, obj: *mut Obj) -> Option<()> {
+    let number = obj as usize / REGION;
+    let i = u32::try_from(graph(heap).regions.len()).ok()?;
+    // A bucket too many does no harm.
     if !push(heap, |heap| &mut graph(heap).heads, 0) {
         return None;
     }
     graph(heap).split();
     let n = graph(heap).heads.len();
-    let next = graph(heap).heads.get(bucket(hash(obj), n)).unwrap_or(0);
-    if !push(heap, |heap| &mut graph(heap).nodes, Node { obj, within: 0, next, edges: 0 }) {
+    let table = object::try_alloc(heap, TABLE_BYTES);
+    if table.is_null() {
         return None;
     }
-    if let Some(head) = graph(heap).heads.get_mut(bucket(hash(obj), n)) {
-        *head = number + 1;
+    // SAFETY: fresh memory of this size.
+    unsafe { table.write_bytes(0, TABLE_BYTES) };
+    let next = graph(heap).heads.get(bucket(number, n)).unwrap_or(0);
+    if !push(heap, |heap| &mut graph(heap).regions, Region { number, table: table.cast(), next }) {
+        // SAFETY: allocated above.
+        unsafe { object::give_back(heap, table, TABLE_BYTES) };
+        return None;
     }
+    if let Some(head) = graph(heap).heads.get_mut(bucket(number, n)) {
+        *head = i + 1;
+    }
+    Some(())
+}
+
+/// Makes a node of an object that is none. `None`: no memory.
+pub(super) fn add(heap: &mut Heap, obj: *mut Obj) -> Option<u32> {
+    let number = u32::try_from(graph(heap).nodes.len()).ok().filter(|n| (*n as usize) < MOST)?;
+    if graph(heap).place(obj).is_none() {
+        add_region(heap, obj)?;
+    }
+    if !push(heap, |heap| &mut graph(heap).nodes, Node { obj, within: 0, edges: 0 }) {
+        return None;
+    }
+    *graph(heap).place(obj)? = number + 1;
     Some(number)
 }
 
-/// Records a reference to node `number`. False: no memory.
+/// Records a reference to node `number`. False: no memory, or too many references.
 pub(super) fn refer(heap: &mut Heap, number: u32) -> bool {
+    if graph(heap).edges.len() >= u32::MAX as usize {
+        return false;
+    }
     if let Some(node) = graph(heap).nodes.get_mut(number as usize) {
-        node.within = (node.within + 1).min(SEED - 1);
+        node.within = (node.within + 1).min(LIVE - 1);
     }
     push(heap, |heap| &mut graph(heap).edges, number)
 }
 
-/// Frees a chunk; false when there is none left.
+/// Frees a table or a chunk; false when there is none left.
 pub(super) fn retire(heap: &mut Heap) -> bool {
+    graph(heap).recent = None;
+    let last = graph(heap).regions.len().wrapping_sub(1);
+    if let Some(region) = graph(heap).regions.get(last) {
+        graph(heap).regions.swap_remove(last);
+        // SAFETY: allocated with the region, which is known no more.
+        unsafe { object::give_back(heap, region.table.cast(), TABLE_BYTES) };
+        return true;
+    }
     shrink(heap, |heap| &mut graph(heap).edges, 0)
         || shrink(heap, |heap| &mut graph(heap).nodes, 0)
+        || shrink(heap, |heap| &mut graph(heap).regions, 0)
         || shrink(heap, |heap| &mut graph(heap).heads, 0)
 }

@@ -54,8 +54,8 @@ pub const LONG_STEP: u64 = 4 * STEP;
 const PER_OBJECT: i64 = 2;
 const PER_YIELD: i64 = 64;
 /// Bytes of growth for which a unit is owed; and units for a byte once growth has come to what was meant for all of the
-/// collection. The units of a collection are not more than half of the bytes that are live when it starts: it looks at
-/// the words of some objects four times at most.
+/// collection. In all, a collection takes about a unit for every other byte that is live, or less: that is four for each
+/// word of the objects that it reaches. So from then on memory grows by another eighth at most.
 const BYTES_PER_UNIT: i64 = 2;
 const HURRIED: i64 = 4;
 /// Collections tried when memory is short.
@@ -202,7 +202,7 @@ pub(crate) fn forget(heap: &mut Heap, obj: *mut Obj) {
 }
 
 /// Whether a collection has met the object.
-pub(crate) fn knows(heap: &Heap, obj: *mut Obj) -> bool {
+pub(crate) fn knows(heap: &mut Heap, obj: *mut Obj) -> bool {
     heap.cycles.progress.watches() && heap.cycles.graph.number(obj).is_some()
 }
 

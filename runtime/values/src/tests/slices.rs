@@ -257,7 +257,7 @@ fn what_a_collection_knows_does_not_travel() {
             let _ = cycles::step(&mut w.ctx, 1);
         }
         let sent = unsafe { copy::transfer(&mut w.ctx, message) };
-        let known = |obj| cycles::knows(unsafe { &*w.ctx.heap }, obj);
+        let known = |obj| cycles::knows(unsafe { &mut *w.ctx.heap }, obj);
         let parts = [sent, get(sent, ANY), get(get(sent, ANY), NEXT)];
         assert!(parts.iter().all(|&part| !known(part)));
         w.release(sent);
