@@ -51,6 +51,13 @@ impl<T: Copy> Chunks<T> {
         self.place(i).map(|place| unsafe { &mut *place })
     }
 
+    pub fn swap(&mut self, i: usize, k: usize) {
+        if let (Some(a), Some(b)) = (self.place(i), self.place(k)) {
+            // SAFETY: both are elements of this list.
+            unsafe { std::ptr::swap(a, b) };
+        }
+    }
+
     /// Takes element `i` out; the last one goes into its place.
     pub fn swap_remove(&mut self, i: usize) {
         let last = self.len.checked_sub(1).and_then(|last| self.get(last));
@@ -81,7 +88,7 @@ fn grow<T: Copy>(heap: &mut Heap, list: fn(&mut Heap) -> &mut Chunks<T>) -> bool
     if list(heap).chunks.try_reserve(1).is_err() {
         return false;
     }
-    let chunk = object::try_alloc(heap, Chunks::<T>::BYTES).cast::<T>();
+    let chunk = object::alloc_table(heap, Chunks::<T>::BYTES).cast::<T>();
     if !chunk.is_null() {
         list(heap).chunks.push(chunk);
     }

@@ -157,7 +157,7 @@ fn add_region(heap: &mut Heap, obj: *mut Obj) -> Option<()> {
     }
     graph(heap).split();
     let n = graph(heap).heads.len();
-    let table = object::try_alloc(heap, TABLE_BYTES);
+    let table = object::alloc_table(heap, TABLE_BYTES);
     if table.is_null() {
         return None;
     }
