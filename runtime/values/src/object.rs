@@ -252,16 +252,18 @@ fn refill(heap: &mut Heap, bytes: i64) -> bool {
 /// Bytes beyond the bound that a shard may use after it has run out of memory, so that the trap can be caught: for the
 /// error object, its texts and the first steps of the handler.
 const GRACE: i64 = 4 << 10;
-/// Most bytes beyond the bound, however often memory runs out.
+/// Most bytes beyond the bound for that, however often memory runs out.
 const MOST_DEBT: i64 = 512 << 10;
 
-/// Most bytes beyond the bound that the cycle collector takes: without any it could not even find the smallest garbage.
-const TABLE_DEBT: i64 = MOST_DEBT / 2;
+/// Most bytes beyond the bound, in all, with the cycle collector's list of suspects, and with its tables: without any it
+/// could not even find the smallest garbage.
+pub(crate) const LIST_DEBT: i64 = MOST_DEBT + (128 << 10);
+pub(crate) const TABLE_DEBT: i64 = MOST_DEBT + (384 << 10);
 
-/// Takes `bytes` from the account, which may go below zero for the cycle collector.
+/// Takes `bytes` from the account, which may go `debt` below zero.
 #[cold]
-fn use_table_debt(heap: &mut Heap, bytes: i64) -> bool {
-    let granted = heap.allowance - bytes >= -TABLE_DEBT;
+fn overdraw(heap: &mut Heap, bytes: i64, debt: i64) -> bool {
+    let granted = heap.allowance - bytes >= -debt;
     if granted {
         heap.allowance -= bytes;
         heap.bytes_live += bytes;
@@ -314,15 +316,15 @@ pub fn out_of_memory(ctx: &mut Ctx) {
     ctx.raise(abi::trap::OOM, abi::trap::OUT_OF_MEMORY);
 }
 
-/// Storage for the cycle collector, as `raw_alloc`; null when memory is short. Free with `give_back`.
-pub(crate) fn alloc_table(heap: &mut Heap, bytes: usize) -> *mut u8 {
-    let place = try_alloc(heap, bytes, charge);
-    if place.is_null() { try_alloc(heap, bytes, use_table_debt) } else { place }
+/// Storage for the cycle collector, which may bring the account down to `debt` below zero; null when memory is short.
+/// Free with `give_back`.
+pub(crate) fn alloc_table(heap: &mut Heap, bytes: usize, debt: i64) -> *mut u8 {
+    try_alloc(heap, bytes, |heap, bytes| charge(heap, bytes) || overdraw(heap, bytes, debt))
 }
 
 /// Storage of `bytes` (not 0), aligned to 8 and paid for by `pay`; null when memory is short.
 #[inline]
-fn try_alloc(heap: &mut Heap, bytes: usize, pay: fn(&mut Heap, i64) -> bool) -> *mut u8 {
+fn try_alloc(heap: &mut Heap, bytes: usize, pay: impl FnOnce(&mut Heap, i64) -> bool) -> *mut u8 {
     if let Ok(layout) = Layout::from_size_align(bytes, 8)
         && bytes > 0
         && pay(heap, bytes as i64)

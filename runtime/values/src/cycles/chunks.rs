@@ -68,11 +68,11 @@ impl<T: Copy> Chunks<T> {
     }
 }
 
-/// Appends to a list of the heap; false when memory is short.
+/// Appends to a list of the heap, for which the account may go `debt` below zero; false when memory is short.
 #[inline]
-pub(crate) fn push<T: Copy>(heap: &mut Heap, list: fn(&mut Heap) -> &mut Chunks<T>, value: T) -> bool {
+pub(crate) fn push<T: Copy>(heap: &mut Heap, list: fn(&mut Heap) -> &mut Chunks<T>, value: T, debt: i64) -> bool {
     let at = list(heap).len;
-    if at == list(heap).chunks.len() * Chunks::<T>::PER && !grow(heap, list) {
+    if at == list(heap).chunks.len() * Chunks::<T>::PER && !grow(heap, list, debt) {
         return false;
     }
     list(heap).len = at + 1;
@@ -84,11 +84,11 @@ pub(crate) fn push<T: Copy>(heap: &mut Heap, list: fn(&mut Heap) -> &mut Chunks<
 }
 
 #[cold]
-fn grow<T: Copy>(heap: &mut Heap, list: fn(&mut Heap) -> &mut Chunks<T>) -> bool {
+fn grow<T: Copy>(heap: &mut Heap, list: fn(&mut Heap) -> &mut Chunks<T>, debt: i64) -> bool {
     if list(heap).chunks.try_reserve(1).is_err() {
         return false;
     }
-    let chunk = object::alloc_table(heap, Chunks::<T>::BYTES).cast::<T>();
+    let chunk = object::alloc_table(heap, Chunks::<T>::BYTES, debt).cast::<T>();
     if !chunk.is_null() {
         list(heap).chunks.push(chunk);
     }

@@ -23,7 +23,7 @@ mod collection;
 mod graph;
 
 use crate::ctx::{Ctx, Heap};
-use crate::object::{self, Dead, Obj, Plans, Slot, plans};
+use crate::object::{self, Dead, LIST_DEBT, Obj, Plans, Slot, plans};
 use crate::{map, multi, text};
 use abi::desc::TypeIdx;
 use abi::layout::{FIRST_CLASS, KIND_MAP, KIND_MULTI, QUIET};
@@ -146,7 +146,7 @@ pub(crate) unsafe fn settle(heap: &mut Heap, plans: &Plans, obj: *mut Obj) -> bo
 unsafe fn note(heap: &mut Heap, obj: *mut Obj) {
     // SAFETY: the caller's promise.
     unsafe {
-        if push(heap, |heap| &mut heap.cycles.suspects, obj) {
+        if push(heap, |heap| &mut heap.cycles.suspects, obj, LIST_DEBT) {
             set_word(obj, word(obj) | QUIET);
         } else {
             heap.cycles.progress.broken = true;
@@ -424,13 +424,16 @@ pub fn collect_all(ctx: &mut Ctx) {
     while shrink(unsafe { &mut *ctx.heap }, |heap| &mut heap.cycles.suspects, rest) {}
 }
 
-/// Runs `make`, which changes nothing that can be seen when it has no memory; then collects, and runs it again if that
-/// has freed anything. As for `poll`.
+/// Runs `make`, which changes nothing that can be seen when it has no memory; then collects, and runs it again, as long
+/// as that frees anything. As for `poll`.
 #[inline]
 pub fn with_relief<R>(ctx: &mut Ctx, mut make: impl FnMut(&mut Ctx) -> R) -> R {
     let pending = ctx.trap;
-    let made = make(ctx);
-    if ctx.trap == trap::OOM && pending == 0 && reprieved(ctx) { make(ctx) } else { made }
+    let mut made = make(ctx);
+    while ctx.trap == trap::OOM && pending == 0 && reprieved(ctx) {
+        made = make(ctx);
+    }
+    made
 }
 
 /// Withdraws a trap for want of memory, if a collection frees anything.
