@@ -240,6 +240,7 @@ unsafe fn end(s: *mut Shard) {
         sh.out.flush();
         // Plain memory need not be released unless someone counts it.
         if sh.config.release_all {
+            values::object::lift_heap_limit();
             for a in std::mem::take(&mut sh.afters).into_iter().flatten() {
                 uncharge(&mut sh.ctx, actor::TIMER_BYTES);
                 shim::release(&mut sh.ctx, a.msg);

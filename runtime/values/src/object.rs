@@ -215,6 +215,11 @@ pub fn set_heap_limit(bytes: u64) {
     LIMIT.store(bytes, Ordering::Relaxed);
 }
 
+/// Lifts the bound: the program has ended, and what it has left is only to be freed.
+pub fn lift_heap_limit() {
+    AVAILABLE.store(i64::MAX / 2, Ordering::Relaxed);
+}
+
 /// The process-wide bound in bytes.
 pub(crate) fn heap_limit() -> i64 {
     LIMIT.load(Ordering::Relaxed)
@@ -247,8 +252,24 @@ fn refill(heap: &mut Heap, bytes: i64) -> bool {
 /// Bytes beyond the bound that a shard may use after it has run out of memory, so that the trap can be caught: for the
 /// error object, its texts and the first steps of the handler.
 const GRACE: i64 = 4 << 10;
-/// Most bytes beyond the bound, however often memory runs out.
+/// Most bytes beyond the bound for that, however often memory runs out.
 const MOST_DEBT: i64 = 512 << 10;
+
+/// Most bytes beyond the bound, in all, with the cycle collector's list of suspects, and with its tables: without any it
+/// could not even find the smallest garbage.
+pub(crate) const LIST_DEBT: i64 = MOST_DEBT + (128 << 10);
+pub(crate) const TABLE_DEBT: i64 = MOST_DEBT + (384 << 10);
+
+/// Takes `bytes` from the account, which may go `debt` below zero.
+#[cold]
+fn overdraw(heap: &mut Heap, bytes: i64, debt: i64) -> bool {
+    let granted = heap.allowance - bytes >= -debt;
+    if granted {
+        heap.allowance -= bytes;
+        heap.bytes_live += bytes;
+    }
+    granted
+}
 
 /// Lets the account go below zero, within the grace that the last want of memory has given.
 #[cold]
@@ -295,12 +316,18 @@ pub fn out_of_memory(ctx: &mut Ctx) {
     ctx.raise(abi::trap::OOM, abi::trap::OUT_OF_MEMORY);
 }
 
-/// Storage of `bytes` (not 0), aligned to 8; null when memory is short.
+/// Storage for the cycle collector, which may bring the account down to `debt` below zero; null when memory is short.
+/// Free with `give_back`.
+pub(crate) fn alloc_table(heap: &mut Heap, bytes: usize, debt: i64) -> *mut u8 {
+    try_alloc(heap, bytes, |heap, bytes| charge(heap, bytes) || overdraw(heap, bytes, debt))
+}
+
+/// Storage of `bytes` (not 0), aligned to 8 and paid for by `pay`; null when memory is short.
 #[inline]
-pub(crate) fn try_alloc(heap: &mut Heap, bytes: usize) -> *mut u8 {
+fn try_alloc(heap: &mut Heap, bytes: usize, pay: impl FnOnce(&mut Heap, i64) -> bool) -> *mut u8 {
     if let Ok(layout) = Layout::from_size_align(bytes, 8)
         && bytes > 0
-        && charge(heap, bytes as i64)
+        && pay(heap, bytes as i64)
     {
         // SAFETY: the size is not zero.
         let place = unsafe { std::alloc::alloc(layout) };
@@ -316,17 +343,17 @@ pub(crate) fn try_alloc(heap: &mut Heap, bytes: usize) -> *mut u8 {
 #[inline]
 pub fn raw_alloc(ctx: &mut Ctx, bytes: usize) -> *mut u8 {
     // SAFETY: a context always points at the heap of its shard.
-    let place = try_alloc(unsafe { &mut *ctx.heap }, bytes);
+    let place = try_alloc(unsafe { &mut *ctx.heap }, bytes, charge);
     if place.is_null() {
         out_of_memory(ctx);
     }
     place
 }
 
-/// Frees storage of `try_alloc`.
+/// Frees storage of `alloc_table` or `raw_alloc`.
 ///
 /// # Safety
-/// `place` came from `try_alloc` with `bytes`, and nothing uses it any more.
+/// `place` came from one of these with `bytes`, and nothing uses it any more.
 #[inline]
 pub(crate) unsafe fn give_back(heap: &mut Heap, place: *mut u8, bytes: usize) {
     credit(heap, bytes as i64);

@@ -7,16 +7,51 @@
     reason = "tests: objects are live and of the type that the test gives them"
 )]
 
-use abi::desc::{FIXED_TYPES, Shapes, TYPE_INT, TYPE_TEXT};
+use abi::desc::{ClassDesc, ClassKind, FIXED_TYPES, FieldDesc, Shapes, TYPE_INT, TYPE_TEXT, TypeDesc};
 use abi::symbols::PART_TEXT;
+use std::sync::{Mutex, PoisonError};
 use values::ctx::{Ctx, Heap, Image};
 use values::object::{self, Obj};
 use values::text::Part;
-use values::{copy, map, multi, text};
+use values::{copy, cycles, map, multi, text};
+
+/// One test at a time sets the bound.
+static BOUND: Mutex<()> = Mutex::new(());
+
+/// Types of `Node { next: ?Node, tag: Text }` and `multi Node`.
+const NODE: u32 = FIXED_TYPES.len() as u32;
+const NULLABLE_NODE: u32 = NODE + 1;
+
+fn shapes() -> Shapes {
+    let mut shapes = Shapes { types: FIXED_TYPES.to_vec(), ..Shapes::default() };
+    shapes.types.extend([TypeDesc::Object(0), TypeDesc::Nullable(NODE), TypeDesc::Multi(NODE)]);
+    let field = |name: &str, ty, offset| FieldDesc { name: name.into(), ty, offset, default: None };
+    shapes.classes.push(ClassDesc {
+        name: "Node".into(),
+        kind: ClassKind::Record,
+        size: 24,
+        fields: vec![field("next", NULLABLE_NODE, 8), field("tag", TYPE_TEXT, 16)],
+        reply: None,
+    });
+    shapes
+}
+
+/// Makes an object with a reference to itself, to which there is no other.
+fn garbage(ctx: &mut Ctx) {
+    let node = object::new(ctx, 0);
+    if !node.is_null() {
+        unsafe {
+            *node.cast::<u64>().add(1) = node as u64;
+            object::retain(node);
+            object::release(ctx, node);
+        }
+    }
+}
 
 fn with_ctx(test: impl FnOnce(&mut Ctx)) {
+    let _alone = BOUND.lock().unwrap_or_else(PoisonError::into_inner);
     let image = Image {
-        shapes: Shapes { types: FIXED_TYPES.to_vec(), ..Shapes::default() },
+        shapes: shapes(),
         funcs: Vec::new(),
         receives: Vec::new(),
         main: None,
@@ -57,8 +92,8 @@ fn live(ctx: &Ctx) -> i64 {
 #[test]
 fn growth_traps_at_the_bound_and_goes_on_after_release() {
     const BOUND: i64 = 16 << 20;
-    object::set_heap_limit(BOUND as u64);
     with_ctx(|ctx| {
+        object::set_heap_limit(BOUND as u64);
         for _ in 0..3 {
             let list = multi::new(ctx, TYPE_TEXT, 0);
             loop {
@@ -166,5 +201,76 @@ fn growth_traps_at_the_bound_and_goes_on_after_release() {
         caught(ctx);
         assert!(!object::charge_extra(ctx, usize::MAX));
         caught(ctx);
+    });
+}
+
+/// Asks for about four times the bound in all, with garbage made all the time and no poll.
+fn is_given_more_than_the_bound(ctx: &mut Ctx, bytes: usize, mut ask: impl FnMut(&mut Ctx)) {
+    for _ in 0..(4 << 20) / bytes {
+        (0..bytes / 24).for_each(|_| garbage(ctx));
+        if ctx.trap != 0 {
+            caught(ctx);
+        }
+        ask(ctx);
+        assert_eq!(ctx.trap, 0);
+    }
+}
+
+#[test]
+fn garbage_is_collected_before_trap_4() {
+    with_ctx(|ctx| {
+        object::set_heap_limit(1 << 20);
+        is_given_more_than_the_bound(ctx, 1000, |ctx| unsafe {
+            let made = cycles::with_relief(ctx, |ctx| text::new(ctx, &[b'x'; 1000]));
+            object::release(ctx, made);
+        });
+        is_given_more_than_the_bound(ctx, 8000, |ctx| unsafe {
+            let list = cycles::with_relief(ctx, |ctx| multi::new(ctx, TYPE_INT, 0));
+            (0..1000).for_each(|i| assert!(multi::push_with_relief(ctx, list, i, 0)));
+            object::release(ctx, list);
+        });
+        let mut all = text::empty();
+        is_given_more_than_the_bound(ctx, 20_000, |ctx| unsafe {
+            let word = text::of_byte(b'y') as u64;
+            if text::bytes(all).len() > 200_000 {
+                object::release(ctx, std::mem::replace(&mut all, text::empty()));
+            }
+            all = text::append(ctx, all, &[Part { kind: PART_TEXT, word }; 500]);
+        });
+        unsafe { object::release(ctx, all) };
+        cycles::collect_all(ctx);
+    });
+}
+
+#[test]
+fn a_graph_too_large_for_a_collection_hides_no_other_garbage() {
+    with_ctx(|ctx| {
+        object::set_heap_limit(2 << 20);
+        // A list that takes most of the bound, each of whose nodes is suspect.
+        let list = multi::new(ctx, NODE, 0);
+        let mut last = std::ptr::null_mut::<Obj>();
+        while live(ctx) < 3 << 19 {
+            let node = object::new(ctx, 0);
+            unsafe {
+                object::retain(last);
+                *node.cast::<u64>().add(1) = last as u64;
+                assert!(multi::push(ctx, list, node as u64, 0));
+                object::retain(node);
+                object::release(ctx, node);
+            }
+            last = node;
+        }
+        for _ in 0..20 {
+            while ctx.trap == 0 {
+                garbage(ctx);
+            }
+            caught(ctx);
+            let made = cycles::with_relief(ctx, |ctx| object::new(ctx, 0));
+            assert_eq!(ctx.trap, 0);
+            unsafe { object::release(ctx, made) };
+        }
+        unsafe { object::release(ctx, list) };
+        object::lift_heap_limit();
+        cycles::collect_all(ctx);
     });
 }

@@ -51,6 +51,13 @@ impl<T: Copy> Chunks<T> {
         self.place(i).map(|place| unsafe { &mut *place })
     }
 
+    pub fn swap(&mut self, i: usize, k: usize) {
+        if let (Some(a), Some(b)) = (self.place(i), self.place(k)) {
+            // SAFETY: both are elements of this list.
+            unsafe { std::ptr::swap(a, b) };
+        }
+    }
+
     /// Takes element `i` out; the last one goes into its place.
     pub fn swap_remove(&mut self, i: usize) {
         let last = self.len.checked_sub(1).and_then(|last| self.get(last));
@@ -61,11 +68,11 @@ impl<T: Copy> Chunks<T> {
     }
 }
 
-/// Appends to a list of the heap; false when memory is short.
+/// Appends to a list of the heap, for which the account may go `debt` below zero; false when memory is short.
 #[inline]
-pub(crate) fn push<T: Copy>(heap: &mut Heap, list: fn(&mut Heap) -> &mut Chunks<T>, value: T) -> bool {
+pub(crate) fn push<T: Copy>(heap: &mut Heap, list: fn(&mut Heap) -> &mut Chunks<T>, value: T, debt: i64) -> bool {
     let at = list(heap).len;
-    if at == list(heap).chunks.len() * Chunks::<T>::PER && !grow(heap, list) {
+    if at == list(heap).chunks.len() * Chunks::<T>::PER && !grow(heap, list, debt) {
         return false;
     }
     list(heap).len = at + 1;
@@ -77,11 +84,11 @@ pub(crate) fn push<T: Copy>(heap: &mut Heap, list: fn(&mut Heap) -> &mut Chunks<
 }
 
 #[cold]
-fn grow<T: Copy>(heap: &mut Heap, list: fn(&mut Heap) -> &mut Chunks<T>) -> bool {
+fn grow<T: Copy>(heap: &mut Heap, list: fn(&mut Heap) -> &mut Chunks<T>, debt: i64) -> bool {
     if list(heap).chunks.try_reserve(1).is_err() {
         return false;
     }
-    let chunk = object::try_alloc(heap, Chunks::<T>::BYTES).cast::<T>();
+    let chunk = object::alloc_table(heap, Chunks::<T>::BYTES, debt).cast::<T>();
     if !chunk.is_null() {
         list(heap).chunks.push(chunk);
     }

@@ -6,7 +6,7 @@
 
 use super::chunks::{Chunks, push, shrink};
 use crate::ctx::Heap;
-use crate::object::{self, Obj};
+use crate::object::{self, Obj, TABLE_DEBT};
 
 /// An object that a collection has met.
 #[derive(Clone, Copy, Debug)]
@@ -152,19 +152,19 @@ fn add_region(heap: &mut Heap, obj: *mut Obj) -> Option<()> {
     let number = obj as usize / REGION;
     let i = u32::try_from(graph(heap).regions.len()).ok()?;
     // A bucket too many does no harm.
-    if !push(heap, |heap| &mut graph(heap).heads, 0) {
+    if !push(heap, |heap| &mut graph(heap).heads, 0, TABLE_DEBT) {
         return None;
     }
     graph(heap).split();
     let n = graph(heap).heads.len();
-    let table = object::try_alloc(heap, TABLE_BYTES);
+    let table = object::alloc_table(heap, TABLE_BYTES, TABLE_DEBT);
     if table.is_null() {
         return None;
     }
     // SAFETY: fresh memory of this size.
     unsafe { table.write_bytes(0, TABLE_BYTES) };
     let next = graph(heap).heads.get(bucket(number, n)).unwrap_or(0);
-    if !push(heap, |heap| &mut graph(heap).regions, Region { number, table: table.cast(), next }) {
+    if !push(heap, |heap| &mut graph(heap).regions, Region { number, table: table.cast(), next }, TABLE_DEBT) {
         // SAFETY: allocated above.
         unsafe { object::give_back(heap, table, TABLE_BYTES) };
         return None;
@@ -181,7 +181,7 @@ pub(super) fn add(heap: &mut Heap, obj: *mut Obj) -> Option<u32> {
     if graph(heap).place(obj).is_none() {
         add_region(heap, obj)?;
     }
-    if !push(heap, |heap| &mut graph(heap).nodes, Node { obj, within: 0, edges: 0 }) {
+    if !push(heap, |heap| &mut graph(heap).nodes, Node { obj, within: 0, edges: 0 }, TABLE_DEBT) {
         return None;
     }
     *graph(heap).place(obj)? = number + 1;
@@ -196,7 +196,7 @@ pub(super) fn refer(heap: &mut Heap, number: u32) -> bool {
     if let Some(node) = graph(heap).nodes.get_mut(number as usize) {
         node.within = (node.within + 1).min(LIVE - 1);
     }
-    push(heap, |heap| &mut graph(heap).edges, number)
+    push(heap, |heap| &mut graph(heap).edges, number, TABLE_DEBT)
 }
 
 /// Frees a table or a chunk; false when there is none left.

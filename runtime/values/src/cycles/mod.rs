@@ -23,7 +23,7 @@ mod collection;
 mod graph;
 
 use crate::ctx::{Ctx, Heap};
-use crate::object::{self, Dead, Obj, Plans, Slot, plans};
+use crate::object::{self, Dead, LIST_DEBT, Obj, Plans, Slot, plans};
 use crate::{map, multi, text};
 use abi::desc::TypeIdx;
 use abi::layout::{FIRST_CLASS, KIND_MAP, KIND_MULTI, QUIET};
@@ -76,6 +76,8 @@ pub(crate) struct Cycles {
     patience: usize,
     /// How often the number of suspects is halved before a collection begins, for want of memory.
     halvings: u32,
+    /// How many collections in a row had no memory.
+    failures: usize,
     /// Live bytes that start a collection, or its next step: there is something to do at each poll while it goes on.
     bytes: i64,
     /// Units of work that are owed.
@@ -144,7 +146,7 @@ pub(crate) unsafe fn settle(heap: &mut Heap, plans: &Plans, obj: *mut Obj) -> bo
 unsafe fn note(heap: &mut Heap, obj: *mut Obj) {
     // SAFETY: the caller's promise.
     unsafe {
-        if push(heap, |heap| &mut heap.cycles.suspects, obj) {
+        if push(heap, |heap| &mut heap.cycles.suspects, obj, LIST_DEBT) {
             set_word(obj, word(obj) | QUIET);
         } else {
             heap.cycles.progress.broken = true;
@@ -326,7 +328,7 @@ fn growth(heap: &Heap) -> i64 {
 fn start(heap: &mut Heap) {
     let allowed = growth(heap) / 2;
     let cycles = &mut heap.cycles;
-    let roots = (cycles.suspects.len() >> cycles.halvings.min(usize::BITS - 1)).max(1);
+    let roots = (cycles.suspects.len() >> cycles.halvings).max(1);
     cycles.bytes = i64::MIN;
     cycles.debt = 0;
     cycles.seen = heap.bytes_live;
@@ -335,15 +337,20 @@ fn start(heap: &mut Heap) {
     begin(heap, roots);
 }
 
-/// A collection has ended: when the next one is due.
+/// A collection has ended: when the next one is due, and with how many suspects.
 fn ended(heap: &mut Heap) {
     heap.cycles.bytes = heap.bytes_live.saturating_add(growth(heap) / 2);
     let cycles = &mut heap.cycles;
+    let suspects = cycles.suspects.len();
     if cycles.progress.abandoned {
-        cycles.halvings += 1;
-        cycles.patience = cycles.patience.max(cycles.suspects.len()) * 2;
+        cycles.halvings = (cycles.halvings + 1).min(suspects.checked_ilog2().unwrap_or(0));
+        cycles.patience = suspects * 2;
+        // A single one may reach too much: the next collection tries another, from the youngest on.
+        cycles.failures += 1;
+        cycles.suspects.swap(0, suspects.wrapping_sub(cycles.failures));
     } else {
         cycles.halvings = cycles.halvings.saturating_sub(1);
+        cycles.failures = 0;
         cycles.patience = cycles.progress.live.saturating_sub(SUSPECTS);
     }
 }
@@ -417,13 +424,16 @@ pub fn collect_all(ctx: &mut Ctx) {
     while shrink(unsafe { &mut *ctx.heap }, |heap| &mut heap.cycles.suspects, rest) {}
 }
 
-/// Runs `make`, which changes nothing that can be seen when it has no memory; then collects, and runs it again if that
-/// has freed anything. As for `poll`.
+/// Runs `make`, which changes nothing that can be seen when it has no memory; then collects, and runs it again, as long
+/// as that frees anything. As for `poll`.
 #[inline]
 pub fn with_relief<R>(ctx: &mut Ctx, mut make: impl FnMut(&mut Ctx) -> R) -> R {
     let pending = ctx.trap;
-    let made = make(ctx);
-    if ctx.trap == trap::OOM && pending == 0 && reprieved(ctx) { make(ctx) } else { made }
+    let mut made = make(ctx);
+    while ctx.trap == trap::OOM && pending == 0 && reprieved(ctx) {
+        made = make(ctx);
+    }
+    made
 }
 
 /// Withdraws a trap for want of memory, if a collection frees anything.
