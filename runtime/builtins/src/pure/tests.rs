@@ -361,7 +361,7 @@ fn assertions_and_json() {
 #[test]
 fn catching() {
     let mut t = T::new();
-    t.w.image().sites = vec![Site { return_address: 100, func: 0, line: 6 }];
+    t.w.image().sites = vec![Site { offset: 100, func: 0, line: 6 }, Site { offset: 300, func: 1, line: 3 }];
     let c = t.ctx();
     assert_eq!(t.text([], |c, []| traps::stack(c)), "");
     assert_eq!(traps::catchable(c), 0);
@@ -369,7 +369,7 @@ fn catching() {
     t.with([b"second"], |c, [m]| traps::raise(c, 9, m));
     let words = [0u64, 100];
     t.w.ctx.stack_base = words.as_ptr_range().end as u64;
-    traps::site(c, words.as_ptr() as u64, 1, 3);
+    traps::site(c, 300, words.as_ptr() as u64);
     assert_eq!((traps::catchable(c), traps::code(c), traps::line(c)), (1, 8, 3));
     assert_eq!(t.text([], |c, []| traps::method(c)), "each");
     assert_eq!(t.text([], |c, []| traps::msg(c)), "no luck");
