@@ -5,9 +5,9 @@ use abi::symbols::SYMBOLS;
 use rustc_hash::FxHashMap;
 
 use crate::code::{Code, PAGE};
-use crate::compile::{Compiled, HOLE, RECEIVES};
+use crate::compile::Compiled;
 use crate::target::{FIXED, Target};
-use crate::unit::Unit;
+use crate::unit::{HOLE, RECEIVES, Unit};
 use crate::{Options, literals};
 
 /// Puts `functions` together, which are the results of `compile::jobs` in their order.
