@@ -50,12 +50,6 @@ pub(crate) enum Job {
     Main(u32),
 }
 
-/// Numbers of glue, counted from the end of the program's functions: see `Unit::glue`.
-pub(crate) const RELEASE: u32 = 0;
-pub(crate) const HOLE: u32 = 1;
-pub(crate) const SITE: u32 = 2;
-pub(crate) const RECEIVES: u32 = 3;
-
 /// All jobs, and the function that is the program's entry.
 pub(crate) fn jobs(unit: &Unit) -> Result<(Vec<Job>, Option<Target>), String> {
     let program = unit.program;

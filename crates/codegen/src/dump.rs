@@ -6,9 +6,8 @@ use cranelift_codegen::ir::UserExternalName;
 use cranelift_frontend::FunctionBuilderContext;
 use mir::ir::Program;
 
-use crate::compile::{RELEASE, SITE};
 use crate::target::{FIXED, Target};
-use crate::unit::Unit;
+use crate::unit::{RELEASE, SITE, Unit};
 use crate::{Options, compile, lower};
 
 /// The Cranelift IR of every function before Cranelift's own passes.

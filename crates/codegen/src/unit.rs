@@ -19,6 +19,13 @@ pub(crate) struct Unit<'a> {
     runtime: FxHashMap<&'static str, u32>,
 }
 
+/// Functions that no MIR stands for, by their numbers behind the program's own: see `Unit::glue`. The `receive`s of
+/// actor classes come last, and a `main` without result.
+pub(crate) const RELEASE: u32 = 0;
+pub(crate) const HOLE: u32 = 1;
+pub(crate) const SITE: u32 = 2;
+pub(crate) const RECEIVES: u32 = 3;
+
 /// Machine signature: the fiber context, then one machine value each.
 pub(crate) fn signature(
     params: impl IntoIterator<Item = AbiRep>,

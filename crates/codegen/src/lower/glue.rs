@@ -6,9 +6,8 @@ use cranelift_codegen::ir::{self as clif, InstBuilder, MemFlagsData, Signature, 
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 
 use super::zero;
-use crate::compile::{RELEASE, SITE};
 use crate::target;
-use crate::unit::{self, Unit, func_signature, signature};
+use crate::unit::{self, RELEASE, SITE, Unit, func_signature, signature};
 use abi::symbols::Rep;
 use mir::ir::{Func, InstKind, Rep as MirRep, Term};
 

@@ -7,9 +7,8 @@ use cranelift_codegen::ir::{Inst, InstBuilder, MemFlagsData, Signature, Value, t
 use mir::ir::{BlockId, Callee, CheckedOp, FloatOp, InstKind, IntOp, Local, Rep, TextId};
 
 use super::{Lower, mem, zero};
-use crate::compile::RELEASE;
 use crate::target::{self, Target};
-use crate::unit::{func_signature, signature};
+use crate::unit::{RELEASE, func_signature, signature};
 
 impl Lower<'_, '_, '_> {
     pub(super) fn inst(&mut self, kind: &InstKind) -> Result<(), String> {

@@ -17,9 +17,8 @@ use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext, Switch, Variab
 use mir::ir::{BlockId, Callee, Func, InstKind, Local, Term};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::compile::SITE;
 use crate::target::Target;
-use crate::unit::{self, Unit, func_signature, signature, ty};
+use crate::unit::{self, SITE, Unit, func_signature, signature, ty};
 
 use flow::Flow;
 pub(crate) use glue::{hole, main, overflow, receive, release};

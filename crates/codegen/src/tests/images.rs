@@ -66,16 +66,19 @@ fn what_is_written_is_read() {
 #[test]
 fn other_bytes_are_nothing() {
     let good = bytes(Machine::Baseline);
-    for n in 0..good.len() {
+    for n in (0..good.len()).step_by(3) {
         assert!(Code::decode(&good[..n]).is_none(), "{n}");
     }
     assert!(Code::decode(&[good.as_slice(), &[0]].concat()).is_none());
-    let mut read = 0;
-    for at in 0..good.len() {
+    let (mut read, mut refused) = (0, 0);
+    for at in (0..good.len()).step_by(3) {
         for bit in [0x01, 0x80] {
             let mut bad = good.clone();
             bad[at] ^= bit;
-            let Some(code) = Code::decode(&bad) else { continue };
+            let Some(code) = Code::decode(&bad) else {
+                refused += 1;
+                continue;
+            };
             read += 1;
             // Loading leaks: some of them do.
             if read % 64 == 0 {
@@ -83,7 +86,7 @@ fn other_bytes_are_nothing() {
             }
         }
     }
-    assert!(read > 64 && read < 2 * good.len(), "{read}");
+    assert!(read > 64 && refused > 64, "{read}, {refused}");
 }
 
 #[test]
@@ -100,7 +103,15 @@ fn entries_outside_the_text_are_refused() {
     }
 }
 
+/// Instructions that came after x86-64-v2 have other names: `vaddsd` for `addsd`.
 #[test]
-fn this_machine_runs_code_for_all() {
+fn code_for_all_machines_uses_what_all_have() {
+    let mut f = Build::new("f", &[Rep::Int], &[Rep::Int]);
+    let (x, dst) = (f.local(Rep::Float), f.local(Rep::Int));
+    let _ = f.push(InstKind::FromBits(x, Local(0)));
+    let _ = f.push(InstKind::FloatOp(x, mir::ir::FloatOp::Add, x, x)).push(InstKind::ToBits(dst, x)).ret(dst);
+    let options = Options { optimize: true, machine: Machine::Baseline, ..Options::default() };
+    let asm = crate::dump_asm(&program(vec![f.func]), &options).unwrap();
+    assert!(asm.contains(" addsd ") && !asm.contains("vaddsd"), "{asm}");
     assert!(crate::missing_features().is_empty());
 }
