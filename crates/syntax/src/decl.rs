@@ -330,6 +330,8 @@ fn doc_above(source: &[u8], offset: u32) -> String {
 pub(crate) fn file<'s>() -> impl Parser<'s, Tokens<'s>, File, Extra<'s>> {
     custom(|inp: &mut Input<'s, '_>| {
         let mut decls = Vec::new();
+        // Column of the declaration before, if something in it was reported: its block may have ended too early.
+        let mut broken: Option<u32> = None;
         loop {
             skip_newlines(inp);
             let first = peek(inp);
@@ -344,12 +346,19 @@ pub(crate) fn file<'s>() -> impl Parser<'s, Tokens<'s>, File, Extra<'s>> {
             state.depth = 0;
             state.anchor = first.start;
             state.column = state.column_of(first.start);
+            let (column, failures) = (state.column, state.failures);
+            let leftover = failures > 0 && (first.kind == K::RBrace || broken.is_some_and(|before| column > before));
             if let Err(failure) = declaration(inp, &mut decls) {
                 let at = failure.at;
-                inp.state().report(failure);
+                let state = inp.state();
+                if leftover && at.start == first.start {
+                    state.last_failure = at.start;
+                }
+                state.report(failure);
                 inp.rewind(start);
                 recover(inp, at);
             }
+            broken = (inp.state().failures != failures).then_some(column);
         }
     })
 }
@@ -448,6 +457,8 @@ fn recover(inp: &mut Input<'_, '_>, at: Token) {
     let mut first = true;
     // Every name of a `use` or a union may be one that it declares.
     let mut all = false;
+    // The words that a line begins with: a declaration word of another language, and the name.
+    let mut head = true;
     // What follows a refused word on its line belongs to it.
     let mut same_line = at.kind.is_doctrine();
     loop {
@@ -469,7 +480,8 @@ fn recover(inp: &mut Input<'_, '_>, at: Token) {
             _ => {}
         }
         all |= matches!(token.kind, K::Use | K::Using) || (token.kind == K::Type && ahead(inp, 2) == K::Assign);
-        if token.kind.is_name() && (all || declares_the_next_name(last)) {
+        head = (head || (last == K::Nl && depth == 0)) && (token.kind.is_name() || token.kind == K::Pub);
+        if token.kind.is_name() && (all || head || declares_the_next_name(last)) {
             lose(inp, token);
         }
         last = token.kind;
