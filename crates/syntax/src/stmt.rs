@@ -34,6 +34,11 @@ pub(crate) fn block(inp: &mut Input<'_, '_>) -> Res<Block> {
             // it stood here.
             K::Eof | K::HoleClose | K::EscClose => return Ok(unclosed(inp, open, stmts)),
             _ if starts_outer_declaration(inp, token) => return Ok(unclosed(inp, open, stmts)),
+            K::Case | K::Default | K::Else if inp.state().failures != failures => {
+                // What it continues was left out: it says nothing new.
+                inp.state().last_failure = token.start;
+                statement_or_recover(inp, &mut stmts);
+            }
             _ => statement_or_recover(inp, &mut stmts),
         }
     }
