@@ -374,3 +374,27 @@ fn submodules_are_not_fetched() {
     assert_status(&out, 1);
     assert!(out.stderr_text().starts_with("p/a.wo:1:1: error WO-E216: "), "{}", out.stderr_text());
 }
+
+#[test]
+fn the_users_configuration_does_not_change_a_checkout() {
+    let (tree, first) = chain();
+    let lib = tree.path("lib");
+    tree.write("lib/.gitattributes", b"* text=auto\n");
+    tree.write("lib/lib.wo", b"pub fn greet() -> Text { return `a\nb` }\n");
+    let hidden = commit(&lib);
+    // No branch or tag leads to it.
+    let _ = git(&lib, &["reset", "-q", "--hard", &first]);
+    let _ = git(&lib, &["config", "uploadpack.allowAnySHA1InWant", "true"]);
+    tree.write("attributes", b"*.wo text eol=crlf\n");
+    let attributes = tree.path("attributes");
+    let config = format!(
+        "[core]\n eol = crlf\n autocrlf = true\n attributesFile = {}\n[clone]\n defaultRemoteName = up\n",
+        attributes.display()
+    );
+    tree.write("config", config.as_bytes());
+    depend(&tree, &url(&tree), &hidden);
+    let config = tree.path("config").display().to_string();
+    let out = tree.woc_env(&["run", "p"], &[("GIT_CONFIG_GLOBAL", &config)]);
+    assert_status(&out, 0);
+    assert_eq!(out.stdout_text(), "a\nb\n");
+}

@@ -28,9 +28,13 @@ const REPOSITORY_VARIABLES: [&str; 9] = [
     "GIT_PREFIX",
     "GIT_SHALLOW_FILE",
 ];
-const SETTINGS: [&str; 6] = [
+/// What a checkout must not depend on: the user's configuration is for the way to the repository.
+const SETTINGS: [&str; 9] = [
     "core.hooksPath=/dev/null",
+    "core.attributesFile=/dev/null",
     "core.autocrlf=false",
+    "core.eol=lf",
+    "clone.defaultRemoteName=origin",
     "advice.detachedHead=false",
     "submodule.recurse=false",
     "http.lowSpeedLimit=1",
