@@ -16,7 +16,7 @@ impl<'a> Cx<'_, 'a> {
             ast::ExprKind::Name(name) => self.call_free(name, callee.span, args, span, want),
             ast::ExprKind::Field(base, member) => self.call_member(base, member, args, span),
             _ => self.fail(
-                Diagnostic::error(403, callee.span, "this cannot be called")
+                Diagnostic::error(403, callee.span, format!("`{}` cannot be called", describe(callee)))
                     .label("not a name and not `value.method`")
                     .note("functions are not values; only a name or a method can be called")
                     .help("call a function by its name"),

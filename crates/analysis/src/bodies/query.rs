@@ -163,6 +163,7 @@ impl<'a> Cx<'_, 'a> {
 
     /// What a query runs over: a class (a local of that name wins), or rows at hand.
     fn source(&mut self, source: &'a ast::Expr) -> Option<(ClassId, Option<Expr>)> {
+        let mut shown = format!("`{}`", describe(source));
         if let ast::ExprKind::Name(name) = &source.kind
             && self.lookup(name).is_none()
             && let Some(NamedType::Class(class)) = self.env.named_type(self.file, name)
@@ -170,6 +171,7 @@ impl<'a> Cx<'_, 'a> {
             if !self.env.program.classes.get(class.0 as usize).is_some_and(|c| c.is_record) {
                 return Some((class, None));
             }
+            shown.push_str(", a record,");
         } else {
             let value = self.expr(source, Want::Value);
             let value = self.settle(value);
@@ -183,10 +185,10 @@ impl<'a> Cx<'_, 'a> {
                 }
                 _ => {}
             }
+            shown.push_str(&format!(" of type `{}`", self.show(value.ty)));
         }
-        let shown = describe(source);
         let _ = self.fail(
-            Diagnostic::error(250, source.span, format!("`{shown}` cannot be queried"))
+            Diagnostic::error(250, source.span, format!("{shown} cannot be queried"))
                 .label("not a source of rows")
                 .note("a query runs over a class, a backlink, or a `multi` of rows")
                 .help("name a class after `in`; loop over other lists with `for`"),
