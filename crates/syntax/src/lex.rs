@@ -235,6 +235,12 @@ impl Lexer<'_> {
             return;
         }
         let text = self.text(start, end);
+        let opened = self.diagnostics.last().is_some_and(|d| d.title.starts_with("`“") && d.code.number == 1);
+        if opened && self.source.get(start..).is_some_and(|rest| rest.starts_with("”".as_bytes())) {
+            // The end of what began there.
+            self.errors.push(offset(start));
+            return;
+        }
         let title = bad_title(&String::from_utf8_lossy(text));
         let diagnostic = Diagnostic::error(1, self.span(start, end), title)
             .label("no token starts with this")
@@ -565,6 +571,9 @@ fn bad_help(text: &[u8]) -> &'static str {
         b"~" => "there is no bitwise complement; write `x ^ -1`",
         b"\\" => "a statement continues on the next line only after a trailing `..`, or inside brackets",
         b"$" => "`${…}` is an interpolation only inside quotes or backticks",
+        _ if ["“", "”", "„", "‘", "’"].iter().any(|q| text.starts_with(q.as_bytes())) => {
+            "texts stand between straight quotes: `\"…\"`"
+        }
         _ if String::from_utf8_lossy(text).chars().all(char::is_alphabetic) => {
             "names consist of ASCII letters, digits, `_` and `-`"
         }

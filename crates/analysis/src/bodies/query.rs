@@ -87,7 +87,10 @@ impl<'a> Cx<'_, 'a> {
                 Diagnostic::error(250, row.span, format!("`delete {shown}`: `{given}` is not a row"))
                     .label(format!("this is `{given}`"))
                     .note("`delete` takes a row: the value of an `insert`, a query's element or a `ref`")
-                    .help("find the row with a query first"),
+                    .help(match row.kind {
+                        ast::ExprKind::Index(..) => "an entry leaves a map by `remove(map, key)`",
+                        _ => "find the row with a query first",
+                    }),
             );
         }
         let value = self.need(value, row, &Site::Base("delete".into()));
