@@ -2,24 +2,9 @@
 # Acceptance gate of docs/examples/hello with real clients: curl and raw sockets from python3.
 # usage: scripts/hello-accept.sh   (WOC names the compiler; default: target/release/woc, built when missing)
 # Prints `ok <leg> <name>` or `FAIL <leg> <name> -- <why>`, then `hello: N checks, M failures`; exit 0 iff M = 0.
-set -u
-root=$(cd "$(dirname "$0")/.." && pwd)
-cd "$root" || exit 2
-for tool in curl python3; do
-  command -v "$tool" >/dev/null || { echo "FAIL H00 tools -- $tool is missing"; exit 1; }
-done
-if [ -z "${WOC:-}" ]; then
-  WOC=$root/target/release/woc
-  cargo build --release --quiet -p woc || exit 1
-fi
+. "$(dirname "$0")/gate.sh" H00 curl python3
 dir=$(mktemp -d)
-checks=0 failures=0 server=
-ok() { checks=$((checks + 1)); echo "ok   $1 $2"; }
-fail() { checks=$((checks + 1)); failures=$((failures + 1)); echo "FAIL $1 $2 -- $3"; }
-# leg name expected actual
-same() { if [ "$3" = "$4" ]; then ok "$1" "$2"; else fail "$1" "$2" "wanted $(printf %q "$3"), got $(printf %q "$4")"; fi; }
-# leg name fragment text
-has() { case "$4" in *"$3"*) ok "$1" "$2" ;; *) fail "$1" "$2" "no $(printf %q "$3") in $(printf %q "$4")" ;; esac; }
+server=
 # the server is ended by its own pid, whatever happens
 cleanup() { [ -n "$server" ] && kill -9 "$server" 2>/dev/null; [ "$failures" = 0 ] && rm -rf "$dir"; }
 trap cleanup EXIT

@@ -2,14 +2,7 @@
 # Acceptance gate of porch itself: tests/apps/probe, an app with every hook and builder, driven by real clients.
 # usage: scripts/porch-accept.sh   (WOC names the compiler; default: target/release/woc, built when missing)
 # Prints `ok <leg> <name>` or `FAIL <leg> <name> -- <why>`, then `porch: N checks, M failures`; exit 0 iff M = 0.
-set -u
-root=$(cd "$(dirname "$0")/.." && pwd)
-cd "$root" || exit 2
-command -v python3 >/dev/null || { echo "FAIL P00 tools -- python3 is missing"; exit 1; }
-if [ -z "${WOC:-}" ]; then
-  export WOC=$root/target/release/woc
-  cargo build --release --quiet -p woc || exit 1
-fi
+. "$(dirname "$0")/gate.sh" P00 python3
 exec python3 - <<'PY'
 import os, re, resource, signal, socket, struct, subprocess, sys, tempfile, threading, time
 

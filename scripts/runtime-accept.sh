@@ -3,14 +3,7 @@
 # usage: scripts/runtime-accept.sh   (WOC names the compiler; default: target/release/woc, built when missing;
 #        RUNS: how often the stop in the middle of everything is tried, default 20)
 # Prints `ok <leg> <name>` or `FAIL <leg> <name> -- <why>`, then `runtime: N checks, M failures`; exit 0 iff M = 0.
-set -u
-root=$(cd "$(dirname "$0")/.." && pwd)
-cd "$root" || exit 2
-command -v python3 >/dev/null || { echo "FAIL T00 tools -- python3 is missing"; exit 1; }
-if [ -z "${WOC:-}" ]; then
-  export WOC=$root/target/release/woc
-  cargo build --release --quiet -p woc || exit 1
-fi
+. "$(dirname "$0")/gate.sh" T00 python3
 exec python3 - <<'PY'
 import os, random, re, signal, subprocess, sys, tempfile, time
 

@@ -1,6 +1,8 @@
 //! Rendering of diagnostics by the command (12.1) and determinism (14).
 
-use corpus::reports;
+use std::time::Duration;
+
+use corpus::{command, finish, reports, root};
 
 use crate::json::{Json, parse};
 use crate::{Tree, assert_status};
@@ -65,15 +67,59 @@ fn json_is_one_object_per_line() {
     }
 }
 
+/// Codes whose titles have nothing to name: the span says which literal (12.2).
+const NAMED_BY_SPAN: [&str; 3] = ["WO-E002", "WO-E004", "WO-E005"];
+
+/// What is wrong with the parts of a report.
+fn faults(report: &Json) -> Vec<&'static str> {
+    let texts = |key: &str| match report.get(key) {
+        Json::List(list) => list.clone(),
+        _ => Vec::new(),
+    };
+    let (labels, notes) = (texts("labels"), texts("notes"));
+    let mut all: Vec<&str> = vec![report.get("title").text()];
+    all.extend(labels.iter().map(|l| l.get("text").text()));
+    all.extend(notes.iter().map(Json::text));
+    let help = report.get("help");
+    all.extend((help != &Json::Null).then(|| help.text()));
+    let same_place =
+        |l: &Json| ["file", "line", "col", "end_line", "end_col"].iter().all(|k| l.get(k) == report.get(k));
+    let title = report.get("title").text();
+    let article = |t: &&str| ["A", "E", "I", "O"].iter().any(|vowel| t.contains(&format!(" a `{vowel}")));
+    let mut faults = Vec::new();
+    let mut check = |is_fault: bool, what| faults.extend(is_fault.then_some(what));
+    check(!labels.first().is_some_and(same_place), "no primary label");
+    check(notes.is_empty(), "no note");
+    check(help == &Json::Null, "no help");
+    check(all.iter().any(|t| t.trim().is_empty()), "an empty part");
+    check(all.iter().skip(1).any(|t| *t == title), "the title is repeated");
+    check(!title.contains('`') && !NAMED_BY_SPAN.contains(&report.get("code").text()), "the title names nothing");
+    check(all.iter().any(|t| t.contains("unknown type") && t != &title), "a type that is not known");
+    check(all.iter().any(article), "a wrong article");
+    check(all.iter().any(|t| t.ends_with('.')), "a full stop");
+    check(all.iter().any(|t| t.chars().count() > 250), "too long");
+    faults
+}
+
+/// The reports of all `compile-fail` cases are complete and name what they are about.
 #[test]
-fn every_report_has_label_note_and_help() {
-    let text = faulty().woc(&["check", "--format", "json", "p"]).stderr_text();
-    for line in text.lines() {
-        let value = parse(line);
-        let Json::List(labels) = value.get("labels") else { panic!("{line}") };
-        let Json::List(notes) = value.get("notes") else { panic!("{line}") };
-        assert!(!labels.is_empty() && !notes.is_empty() && value.get("help") != &Json::Null, "{line}");
+fn every_report_has_its_parts() {
+    let mut wrong = Vec::new();
+    let cases = std::fs::read_dir(root().join("tests/corpus/compile-fail")).expect("cases");
+    for case in cases.flatten() {
+        let flags = std::fs::read_to_string(case.path().join("fixture.flags")).unwrap_or_default();
+        let mut command = command(root()).expect("woc");
+        let _ = command.args(["check", "--format", "json"]).arg(case.path());
+        let _ = command.args(flags.split_whitespace().flat_map(|name| ["-D", name]));
+        let out = finish(&mut command, Duration::from_secs(60)).expect("woc runs");
+        for line in out.stderr_text().lines() {
+            let faults = faults(&parse(line));
+            if !faults.is_empty() {
+                wrong.push(format!("{}: {}\n  {line}", case.path().display(), faults.join(", ")));
+            }
+        }
     }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
 #[test]
@@ -93,5 +139,64 @@ fn the_root_argument_is_part_of_the_name() {
     for (root, file) in [("p/", "p/a.wo"), ("./p", "./p/a.wo"), ("p/a.wo", "p/a.wo")] {
         let out = tree.woc(&["check", "--format", "short", root]);
         assert!(out.stderr_text().starts_with(&format!("{file}:2:9: ")), "{}", out.stderr_text());
+    }
+}
+
+/// Sources with their one report: where it is in bytes, and the bytes it is about (1.1).
+const ODD: [(&str, u32, u32, &str); 12] = [
+    ("fn f() { print(\"👨‍👩‍👧\" .. zz) }\n", 1, 40, "zz"),
+    ("-- ⚠️\nfn f() { print(\"⚠️\" .. zz) } -- ⚠️\n", 2, 28, "zz"),
+    ("fn f() { print(\"é\" .. zz .. \"日本\") }", 1, 24, "zz"),
+    ("fn f() {\n\t\tprint(\"a\tb\" .. zz)\n}\n", 2, 18, "zz"),
+    ("fn f() {\r\n  print(zz)\r\n}\r\n", 2, 9, "zz"),
+    ("fn f() {\r\n  let s = \"é\r\n}\r\n", 2, 11, "\"é"),
+    ("\u{feff}fn f() { print(zz) }\n", 1, 16, "zz"),
+    ("fn f() { let größe = 1 }\n", 1, 16, "öß"),
+    ("Ϥ fn f() {}\n", 1, 1, "Ϥ"),
+    ("fn f() { print(\"\u{202e}\u{1}\" .. zz) }\n", 1, 26, "zz"),
+    ("fn f() { print(\"é\")", 1, 21, ""),
+    ("fn f() {\n  print(\"é\")\n", 3, 1, ""),
+];
+
+#[test]
+fn places_are_right_in_odd_text() {
+    for (source, line, col, about) in ODD {
+        let tree = Tree::new(&[("a.wo", source.as_bytes())]);
+        let text = tree.woc(&["check", "--format", "json", "a.wo"]).stderr_text();
+        assert_eq!(text.lines().count(), 1, "{source:?}\n{text}");
+        let report = parse(text.trim_end());
+        let number = |key: &str| match report.get(key) {
+            Json::Number(n) => usize::try_from(*n).expect("a position"),
+            other => panic!("{other:?}"),
+        };
+        assert_eq!((number("line"), number("col")), (line as usize, col as usize), "{source:?}");
+        let bytes = source
+            .trim_start_matches('\u{feff}')
+            .split_inclusive('\n')
+            .nth(line as usize - 1)
+            .unwrap_or_default()
+            .as_bytes();
+        let bytes = bytes.get(number("col") - 1..number("end_col") - 1).unwrap_or_default();
+        assert_eq!(bytes, about.as_bytes(), "{source:?}");
+        let human = tree.woc(&["check", "a.wo"]).stderr_text();
+        assert!(!human.contains(['\u{202e}', '\u{1}', '\r', '\t']), "{human:?}");
+    }
+}
+
+/// The mark of an excerpt stands below what it is about, whatever stands before it on the line.
+#[test]
+fn marks_stand_below_their_text() {
+    for before in ["", "é", "\t", "x\ty", "日本", "e\u{301}", "\u{202e}"] {
+        let source = format!("fn f() {{\n  print(\"{before}\" .. zz)\n}}\n");
+        let human = Tree::new(&[("a.wo", source.as_bytes())]).woc(&["check", "a.wo"]).stderr_text();
+        let lines: Vec<&str> = human.lines().collect();
+        let at = lines.iter().position(|l| l.contains("zz)")).expect("the line");
+        // Wide characters take two columns, combining ones none.
+        let width = |text: &str| -> usize {
+            text.chars().map(|c| if c == '\u{301}' { 0 } else { 1 + usize::from(('一'..='龥').contains(&c)) }).sum()
+        };
+        let (text, _) = lines[at].split_once("zz)").expect("the name");
+        let (mark, _) = lines[at + 1].split_once('─').expect("the mark");
+        assert_eq!(width(text), width(mark), "{human}");
     }
 }

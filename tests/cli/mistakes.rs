@@ -1,6 +1,8 @@
 //! Independent mistakes do not hide or repeat each other (12.1): forty in one program are forty reports.
 
-use corpus::reports;
+use std::fs;
+
+use corpus::{reports, root};
 
 use crate::{Tree, assert_status};
 
@@ -79,4 +81,75 @@ fn forty_mistakes_are_forty_reports() {
         let found: Vec<(usize, &str)> = found.iter().map(|r| (r.line as usize, r.code.as_str())).collect();
         assert_eq!(found, wanted, "{source}\n{}", out.stderr_text());
     }
+}
+
+/// Words, numbers, texts, runs of blanks, comments, and other characters one by one.
+fn tokens(source: &str) -> Vec<&str> {
+    let mut tokens = Vec::new();
+    let mut rest = source;
+    while let Some(first) = rest.chars().next() {
+        let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        let length = match first {
+            c if is_word(c) => rest.find(|c: char| !is_word(c)),
+            c if c.is_whitespace() => rest.find(|c: char| !c.is_whitespace()),
+            '"' => rest[1..].find('"').map(|n| n + 2),
+            '-' if rest.starts_with("--") => rest.find('\n'),
+            c => Some(c.len_utf8()),
+        };
+        let (token, more) = rest.split_at(length.unwrap_or(rest.len()));
+        tokens.push(token);
+        rest = more;
+    }
+    tokens
+}
+
+/// The program with one token left out, written twice, or with two letters swapped; none where that changes nothing.
+fn broken(source: &str, choice: usize) -> Option<String> {
+    let mut tokens: Vec<String> = tokens(source).into_iter().map(str::to_owned).collect();
+    let solid = |t: &str| !t.starts_with(char::is_whitespace) && !t.starts_with("--");
+    let places: Vec<usize> = (0..tokens.len()).filter(|i| solid(&tokens[*i])).collect();
+    let token = &mut tokens[places[(choice / 3) % places.len()]];
+    let before = token.clone();
+    match choice % 3 {
+        0 => token.clear(),
+        1 => *token = format!("{before} {before}"),
+        _ if before.len() > 2 && before.starts_with(|c: char| c.is_ascii_lowercase()) => {
+            let (first, rest) = before.split_at(1);
+            *token = format!("{}{first}{}", &rest[..1], &rest[1..]);
+        }
+        _ => return None,
+    }
+    (*token != before).then(|| tokens.concat())
+}
+
+/// A ratchet: of single mistakes in correct programs, how many per hundred may give more than one report.
+const REPEATED_MAX: usize = 5;
+
+#[test]
+fn a_mistake_is_seldom_more_than_one_report() {
+    let dir = root().join("tests/corpus/run");
+    let mut cases: Vec<_> = fs::read_dir(dir).expect("cases").flatten().map(|e| e.path()).collect();
+    cases.sort();
+    let (mut count, mut repeated) = (0, Vec::new());
+    for (index, case) in cases.iter().enumerate() {
+        let source = fs::read_to_string(case.join("fixture.wo")).expect("source");
+        let is_alone = fs::read_dir(case).expect("case").flatten().all(|e| e.path().is_file());
+        if !is_alone || case.join("fixture.warn").exists() || source.len() > 3000 {
+            continue;
+        }
+        for turn in 0..2 {
+            let Some(source) = broken(&source, index * 7919 + turn * 104_729) else { continue };
+            let out = Tree::new(&[("a.wo", source.as_bytes())]).woc(&["check", "--format", "short", "a.wo"]);
+            let stderr = out.stderr_text();
+            count += 1;
+            // One name that is missing in several places is one mistake here.
+            let mut titles: Vec<&str> = stderr.lines().filter_map(|l| l.split_once(": error ")).map(|l| l.1).collect();
+            titles.dedup();
+            if titles.len() > 1 {
+                repeated.push(format!("{}:\n{source}\n{stderr}", case.display()));
+            }
+        }
+    }
+    assert!(count > 150, "{count}");
+    assert!(repeated.len() * 100 <= count * REPEATED_MAX, "{} of {count}\n{}", repeated.len(), repeated.join("\n"));
 }

@@ -185,7 +185,8 @@ fn printable(bytes: &[u8]) -> String {
             match c {
                 '\n' | '\t' => out.push(c),
                 '\r' => out.push(' '),
-                '\u{2028}' | '\u{2029}' => out.push_str("???"),
+                // Line separators, and what reorders a line.
+                '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => out.push_str("???"),
                 c if c.is_control() => (0..c.len_utf8()).for_each(|_| out.push('?')),
                 c => out.push(c),
             }

@@ -100,6 +100,11 @@ fn operand(found: &Found<'_>) -> Option<Advice> {
                 "keep it on one line, or name a part of it with `let` first",
             )
         }
+        K::Assign if found.touches("..") => NO_RANGE,
+        K::Gt if found.touches("<") => ("inequality is written with one sign", "write `!=`"),
+        K::Gt if found.touches("|") => ("there is no pipe", "call the function: `g(x)`"),
+        K::Dot if found.after.starts_with(|c: char| c.is_ascii_digit()) => POINT,
+        K::LBrace => ("the block begins before the expression in front of it ends", "complete the expression"),
         K::Mut => ("`mut` stands at the parameter, not at the argument", "leave the `mut` out"),
         K::RParen if found.before.trim_end().ends_with('(') => {
             ("`()` is no value: a function without result yields none", "leave it out")
@@ -120,6 +125,10 @@ fn operand(found: &Found<'_>) -> Option<Advice> {
         _ => return None,
     })
 }
+
+const NO_RANGE: Advice = ("there is no range operator", "count with `let i = 0` and `while i < n { …; i += 1 }`");
+
+const POINT: Advice = ("a Float has digits on both sides of its point", "write `1.0` or `0.5`");
 
 const FUNCTIONS_ARE_NO_VALUES: Advice =
     ("functions are not values", "declare the function at the top level, or use an interface with one method");
@@ -149,7 +158,14 @@ fn statement(found: &Found<'_>) -> Option<Advice> {
             "write `.` behind a module or class; a variant stands alone, without its union",
         ),
         K::Colon if found.after.starts_with('=') => ("a local is introduced by `let`", "write `let name = value`"),
-        K::In => ("`in` belongs to `for`", "look in a loop, or ask `has(m, key)` of a map"),
+        K::Assign if found.after.starts_with(['<', '>']) => ("the `=` stands last", "write `<=` or `>=`"),
+        K::Assign => ("an assignment is a statement and has no value", "write each assignment as a statement"),
+        K::Arrow => ("a member is reached by `.`", "write `object.field`"),
+        K::Comma if found.before.contains("map<") => {
+            ("an empty map takes its type from the local", "write `let m: map<K, V> = {}`")
+        }
+        K::Comma => ("statements are not joined by commas", "write each on a line of its own"),
+        K::In | K::Not => ("`in` belongs to `for`", "look in a loop, or ask `has(m, key)` of a map"),
         K::LBrace if found.before.contains('.') => {
             ("type names stand alone, without their module", "write `Name { field: value }`")
         }
@@ -157,6 +173,10 @@ fn statement(found: &Found<'_>) -> Option<Advice> {
         K::Ident if found.text == "instanceof" => {
             ("the type of a value is known before the program runs", "use a union and `switch`")
         }
+        kind if is_statement_word(kind) => (
+            "a statement ends at a line break, a `;` or the block's `}`",
+            "write it on a line of its own, or a `;` before it",
+        ),
         _ => return started(word).or_else(|| started(found.head)),
     })
 }
@@ -194,6 +214,10 @@ fn block(found: &Found<'_>) -> Option<Advice> {
         K::Colon if matches!(found.head, "class" | "interface" | "pub") => {
             ("classes do not inherit", "hold the other object in a field, or declare an interface")
         }
+        K::Ident if found.text == "is" => ("equality is written with signs", "write `==` or `!=`"),
+        K::LParen if matches!(found.head, "class" | "pub" | "type") => {
+            ("a class has fields, not parameters", "write `class Name { field: Type }`")
+        }
         K::LParen if found.before.contains("spawn") => (
             "`spawn` starts an object of a class with a `receive` method, not a function",
             "write `spawn Name { field: value }`",
@@ -213,6 +237,8 @@ fn no_type(found: &Found<'_>) -> Option<Advice> {
         }
         K::LParen => ("there are no tuples", "declare a class, or a record: `typedef Pair = { a: Int, b: Int }`"),
         K::LBracket => ("a list is a `multi`", "write `multi T`"),
+        K::Lt if found.last_word() == "multi" => ("`multi` takes its type without brackets", "write `multi T`"),
+        K::Assign => ("a type is missing behind the `:`", "write it, or leave the `:` out"),
         K::LBrace => ("a type is named", "declare it: `typedef Name = { field: Type }`"),
         K::Amp | K::Star => (
             "a parameter borrows what it is given",
@@ -286,6 +312,9 @@ fn signature(found: &Found<'_>) -> Option<Advice> {
         ("`->` after the `?` of a nullable result", _) => {
             ("`?->` marks a result that may be nil", "write `?-> Type`, or leave the `?` out")
         }
+        ("`,`", K::Gt) => ("a map has a type of keys and one of values", "write `map<K, V>`"),
+        ("a signature or `}`", _) => ("an interface holds signatures", "write `fn name(arg: Type) -> Type`"),
+        ("`,` or `)`", K::Semi) => ("parameters and arguments are separated by commas", "write `,`"),
         ("`,` or `)`", K::Assign) if found.behind_type() => {
             ("parameters have no defaults", "give the argument at each call, or write a second function")
         }
@@ -303,6 +332,14 @@ fn binding(found: &Found<'_>) -> Option<Advice> {
         ("`=` and a literal", K::Colon) => {
             ("a constant has the type of its literal", "leave the type out: `const NAME = value`")
         }
+        ("a literal", _) => (
+            "a constant is a number, a text without holes, `true` or `false`",
+            "write a function that gives the value: `fn name() -> Type { return … }`",
+        ),
+        ("a text without holes: the name of the test", _) => {
+            ("the name of a test is a text", "write `test \"name\" { … }`")
+        }
+        ("the name of an annotation", _) => ("an annotation is `@table`, `@unique` or a name", "leave it out"),
         ("the name of the local", K::Mut) => ("every local can be assigned again", "leave the `mut` out"),
         ("the name of the local", K::LParen | K::LBrace | K::LBracket) => {
             ("one `let` makes one local", "write a `let` for each, from a field or an element")
@@ -314,6 +351,9 @@ fn binding(found: &Found<'_>) -> Option<Advice> {
         ("`in`", _) => ("a `for` names its variables, then `in` and what it walks", "write `for x in xs { … }`"),
         ("the name of a module", K::Str | K::StrOpen) => {
             ("a module is named by its path, without quotes", "write `use path/to/module`")
+        }
+        ("`/` or the end of the line", K::As) => {
+            ("a module is called by the last part of its path", "leave the `as` and the name out")
         }
         ("`/` or the end of the line", K::Dot | K::Colon) => (
             "`use` names a whole module; the parts of its path are separated by `/`",
@@ -362,6 +402,24 @@ fn value(found: &Found<'_>) -> Option<Advice> {
     Some(match (found.wanted, found.kind) {
         ("`,` or `)`", K::Colon | K::Assign) => {
             ("arguments are given by position, without names", "write the value alone")
+        }
+        ("`,` or `)`", K::FatArrow) => FUNCTIONS_ARE_NO_VALUES,
+        ("`)`", K::Comma) => ("there are no tuples", "declare a class or a record for several values"),
+        ("`]`", K::Comma) => ("an index is one expression", "write `a[i][j]`"),
+        ("the name of a field or method", _)
+            if found.before.trim_end_matches('.').ends_with(|c: char| c.is_ascii_digit()) =>
+        {
+            POINT
+        }
+        ("`,` or `:`", K::If) => ("a `case` has no condition", "test it inside of the arm"),
+        ("`case`, `default` or `}`", _) => {
+            ("every arm begins with `case` or `default`", "write `case value: …` or `default: …`")
+        }
+        ("a statement", K::Case | K::Default) => {
+            ("an arm stands inside of a `switch`", "write `switch x { case 1: … }`")
+        }
+        ("`while` after the block of a `do`", _) => {
+            ("a `do` repeats its block while a condition holds", "write `do { … } while c`")
         }
         (_, K::Str | K::StrOpen) if found.touches("f") => {
             ("every quoted text may have holes", "leave the `f` out, and write holes as `${…}`")

@@ -156,7 +156,8 @@ pub(crate) fn field(inp: &mut Input<'_, '_>, read_only: bool, first: Token) -> R
 fn late_annotation<T>(inp: &mut Input<'_, '_>) -> Res<T> {
     let at = peek(inp);
     let span = span_of(inp, at);
-    let diagnostic = Diagnostic::error(101, span, "expected the end of the field, found an annotation")
+    let name = rest(inp).get(1).map(|t| String::from_utf8_lossy(text(inp, *t)).into_owned()).unwrap_or_default();
+    let diagnostic = Diagnostic::error(101, span, format!("expected the end of the field, found annotation `@{name}`"))
         .label("an annotation after the default")
         .note("the annotations of a field stand between its type and `=`")
         .help("write `name: T @annotation = default`");

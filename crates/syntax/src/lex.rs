@@ -223,6 +223,7 @@ impl Lexer<'_> {
                 let run = self.source.get(last.span.start as usize..end).unwrap_or_default();
                 if run.len() <= 16 {
                     last.title = bad_title(&String::from_utf8_lossy(run));
+                    last.help = Some(bad_help(run).to_owned());
                 }
             }
             self.bad_end = end;
@@ -234,18 +235,17 @@ impl Lexer<'_> {
             return;
         }
         let text = self.text(start, end);
-        let help = match text {
-            b"!" => "write `not x` for negation, `!=` for inequality",
-            b"~" => "there is no bitwise complement; write `x ^ -1`",
-            b"\\" => "a statement continues on the next line only after a trailing `..`, or inside brackets",
-            b"$" => "`${…}` is an interpolation only inside quotes or backticks",
-            _ => "remove it, or put it into a text literal or a comment",
-        };
+        let opened = self.diagnostics.last().is_some_and(|d| d.title.starts_with("`“") && d.code.number == 1);
+        if opened && self.source.get(start..).is_some_and(|rest| rest.starts_with("”".as_bytes())) {
+            // The end of what began there.
+            self.errors.push(offset(start));
+            return;
+        }
         let title = bad_title(&String::from_utf8_lossy(text));
         let diagnostic = Diagnostic::error(1, self.span(start, end), title)
             .label("no token starts with this")
             .note("outside text literals and comments a program consists of ASCII words, numbers and punctuation")
-            .help(help);
+            .help(bad_help(text));
         self.report(diagnostic);
     }
 
@@ -397,7 +397,8 @@ impl Lexer<'_> {
         let level = self.raw_level.map_or(0, |n| n + 1);
         self.abandon(level, at, |this, start| {
             let text = this.source.get(start..at).unwrap_or_default();
-            let end = line_feed_in(text).map_or(at, |n| start + n);
+            let line = text.get(..line_feed_in(text).unwrap_or(text.len())).unwrap_or_default();
+            let end = start + line.trim_ascii_end().len();
             let before = start.checked_sub(1).and_then(|n| this.source.get(n));
             let is_apostrophe = text.starts_with(b"'") && before.is_some_and(u8::is_ascii_alphanumeric);
             let help = if is_apostrophe {
@@ -570,6 +571,22 @@ impl Lexer<'_> {
 
 fn line_feed_in(text: &[u8]) -> Option<usize> {
     text.iter().position(|b| *b == b'\n')
+}
+
+fn bad_help(text: &[u8]) -> &'static str {
+    match text {
+        b"!" => "write `not x` for negation, `!=` for inequality",
+        b"~" => "there is no bitwise complement; write `x ^ -1`",
+        b"\\" => "a statement continues on the next line only after a trailing `..`, or inside brackets",
+        b"$" => "`${…}` is an interpolation only inside quotes or backticks",
+        _ if ["“", "”", "„", "‘", "’"].iter().any(|q| text.starts_with(q.as_bytes())) => {
+            "texts stand between straight quotes: `\"…\"`"
+        }
+        _ if String::from_utf8_lossy(text).chars().all(char::is_alphabetic) => {
+            "names consist of ASCII letters, digits, `_` and `-`"
+        }
+        _ => "remove it, or put it into a text literal or a comment",
+    }
 }
 
 fn bad_title(text: &str) -> String {

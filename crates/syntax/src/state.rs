@@ -216,7 +216,7 @@ impl State<'_> {
         match token.kind {
             K::Nl => "end of line".to_owned(),
             K::Eof => "end of file".to_owned(),
-            K::HoleClose | K::EscClose => "end of the hole".to_owned(),
+            K::HoleClose | K::EscClose => "`}`".to_owned(),
             K::StrOpen | K::RawOpen | K::BadStr => "a text".to_owned(),
             K::GeHead => "`>=`".to_owned(),
             K::ShrHead => "`>>`".to_owned(),

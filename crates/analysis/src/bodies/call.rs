@@ -1,7 +1,7 @@
 //! Calls (language 4.2, 4.3, 8.3): what a callee means, argument counts and types, methods, extension methods.
 
 use super::site::Site;
-use super::{Cx, Want, describe};
+use super::{Cx, Want, describe, named};
 use crate::env::{Elsewhere, Env, FuncLookup, NamedType, QualifiedLookup, UseTarget};
 use crate::habits;
 use crate::hir::{Expr, ExprKind, FuncId, IfaceId};
@@ -16,7 +16,7 @@ impl<'a> Cx<'_, 'a> {
             ast::ExprKind::Name(name) => self.call_free(name, callee.span, args, span, want),
             ast::ExprKind::Field(base, member) => self.call_member(base, member, args, span),
             _ => self.fail(
-                Diagnostic::error(403, callee.span, "this cannot be called")
+                Diagnostic::error(403, callee.span, format!("{} cannot be called", named(callee)))
                     .label("not a name and not `value.method`")
                     .note("functions are not values; only a name or a method can be called")
                     .help("call a function by its name"),
@@ -223,7 +223,7 @@ impl<'a> Cx<'_, 'a> {
                 Diagnostic::error(403, member.span, format!("`{first}.{name}` is not static: it needs an object"))
                     .label("method called on the class")
                     .note("only a `static fn` is called on the class's name")
-                    .help(format!("call it on a `{first}`, or declare it `static fn {name}`")),
+                    .help(format!("call it on an object of `{first}`, or declare it `static fn {name}`")),
             );
         }
         self.call_func(func, None, name, args, span)

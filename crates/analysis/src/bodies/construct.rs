@@ -84,6 +84,10 @@ impl<'a> Cx<'_, 'a> {
                 format!("`{}` is an interface, not a class", class.name),
                 "construct a class that satisfies it".to_owned(),
             ),
+            (None, _) if !self.env.variant(self.file, &class.name).is_empty() => (
+                format!("`{}` is a variant, not a class", class.name),
+                format!("a variant takes its payload by position: `{}(…)`", class.name),
+            ),
             (_, Some(near)) => (format!("unknown class `{}`", class.name), format!("did you mean `{near}`?")),
             (_, None) => {
                 (format!("unknown class `{}`", class.name), format!("declare it: `class {} {{ … }}`", class.name))

@@ -275,6 +275,10 @@ impl<'a> Cx<'_, 'a> {
                 let given = self.show(value.ty);
                 let help = match kind {
                     TyKind::Actor(_) => "an actor's fields are its own: let it answer a message, with `call` or `send`",
+                    TyKind::Union(_) => "bind the payload in a `switch`: `case Variant(name): …`",
+                    TyKind::Map(..) if habits::member(&field.name).is_none() => {
+                        "an entry is reached by its key: `m[key]`"
+                    }
                     _ => habits::member(&field.name).unwrap_or("call a function on the value instead"),
                 };
                 self.fail(

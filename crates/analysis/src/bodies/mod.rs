@@ -225,6 +225,11 @@ impl<'e, 'a> Cx<'e, 'a> {
                 hir.stmts.push(hir::Stmt { kind: hir::StmtKind::Return(Some(zero)), span: hir.end });
             } else if !self.may_fall_off(self.ret) && !block.is_broken && !self.may_end {
                 let ret = self.show(self.ret);
+                let help = if Some(self.func) == self.main {
+                    "end with `return 0`, or leave the result of `main` out".to_owned()
+                } else {
+                    format!("end with `return …`, or make the result `?{ret}` so that the end yields nil")
+                };
                 self.report(
                     Diagnostic::error(
                         227,
@@ -233,7 +238,7 @@ impl<'e, 'a> Cx<'e, 'a> {
                     )
                     .label("this end is reachable")
                     .note("a function with a result must return one on every path")
-                    .help(format!("end with `return …`, or make the result `?{ret}` so that the end yields nil")),
+                    .help(help),
                 );
             }
         }
@@ -396,4 +401,12 @@ fn describe(e: &ast::Expr) -> String {
     let mut out = String::new();
     write(e, 0, &mut out);
     out
+}
+
+/// A title's name for an expression.
+fn named(e: &ast::Expr) -> String {
+    match describe(e) {
+        text if text == "…" => "this expression".to_owned(),
+        text => format!("`{text}`"),
+    }
 }

@@ -262,6 +262,8 @@ impl<'a> Cx<'_, 'a> {
             "texts have no arithmetic; join them with `..`, read numbers with `parse_int`".to_owned()
         } else if op == BinOp::Rem && left.ty == Types::FLOAT {
             "take the fraction apart: `a - b * float(trunc(a / b))`".to_owned()
+        } else if ordering && left.ty == Types::BOOL && right.ty == Types::BOOL {
+            "compare Bools with `==` and `!=`, join them with `and` and `or`".to_owned()
         } else if ordering && left.ty == Types::BOOL {
             "comparisons do not chain: write `a < b and b < c`".to_owned()
         } else {

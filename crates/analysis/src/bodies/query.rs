@@ -87,7 +87,10 @@ impl<'a> Cx<'_, 'a> {
                 Diagnostic::error(250, row.span, format!("`delete {shown}`: `{given}` is not a row"))
                     .label(format!("this is `{given}`"))
                     .note("`delete` takes a row: the value of an `insert`, a query's element or a `ref`")
-                    .help("find the row with a query first"),
+                    .help(match row.kind {
+                        ast::ExprKind::Index(..) => "an entry leaves a map by `remove(map, key)`",
+                        _ => "find the row with a query first",
+                    }),
             );
         }
         let value = self.need(value, row, &Site::Base("delete".into()));
@@ -163,6 +166,7 @@ impl<'a> Cx<'_, 'a> {
 
     /// What a query runs over: a class (a local of that name wins), or rows at hand.
     fn source(&mut self, source: &'a ast::Expr) -> Option<(ClassId, Option<Expr>)> {
+        let mut shown = format!("`{}`", describe(source));
         if let ast::ExprKind::Name(name) = &source.kind
             && self.lookup(name).is_none()
             && let Some(named) = self.env.named_type(self.file, name)
@@ -172,6 +176,7 @@ impl<'a> Cx<'_, 'a> {
             {
                 return Some((class, None));
             }
+            shown.push_str(", a record,");
         } else {
             let value = self.expr(source, Want::Value);
             let value = self.settle(value);
@@ -185,10 +190,10 @@ impl<'a> Cx<'_, 'a> {
                 }
                 _ => {}
             }
+            shown.push_str(&format!(" of type `{}`", self.show(value.ty)));
         }
-        let shown = describe(source);
         let _ = self.fail(
-            Diagnostic::error(250, source.span, format!("`{shown}` cannot be queried"))
+            Diagnostic::error(250, source.span, format!("{shown} cannot be queried"))
                 .label("not a source of rows")
                 .note("a query runs over a class, a backlink, or a `multi` of rows")
                 .help("name a class after `in`; loop over other lists with `for`"),

@@ -3,7 +3,7 @@
 use super::coerce::{retype, wrap};
 use super::flow::{Flow, State};
 use super::site::Site;
-use super::{Cx, Loop, Want};
+use super::{Cx, Loop, Want, named};
 use crate::hir::{self, Expr, ExprKind, LocalId, Place, StmtKind};
 use crate::types::{Ty, TyKind, Types};
 use diagnostics::Diagnostic;
@@ -303,7 +303,7 @@ impl<'e, 'a> Cx<'e, 'a> {
                 Err(None)
             }
             _ => {
-                let _ = self.bad_target(target.span, "this expression", "assign to a local, a field or an element");
+                let _ = self.bad_target(target.span, &named(target), "assign to a local, a field or an element");
                 Err(None)
             }
         }
