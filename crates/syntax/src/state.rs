@@ -146,6 +146,12 @@ impl State<'_> {
         }
     }
 
+    /// Whether no line ends between two near offsets.
+    pub fn is_one_line(&self, from: u32, to: u32) -> bool {
+        let between = self.source.get(from as usize..to as usize).unwrap_or_default();
+        between.len() <= CONTEXT && !between.contains(&b'\n')
+    }
+
     /// Blanks at the start of the line of `offset`.
     pub fn indent_of(&self, offset: u32) -> u32 {
         let start = offset - self.column_of(offset).min(offset);
