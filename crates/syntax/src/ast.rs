@@ -292,6 +292,8 @@ pub enum StmtKind {
         names: Vec<Name>,
         /// It began as a `return`, `break` or `continue`.
         leaves: bool,
+        /// The local of a `let`.
+        local: Option<Ident>,
     },
 }
 

@@ -11,8 +11,8 @@ use crate::ast::{
 use crate::class::{annotation, class, field};
 use crate::expr::expr;
 use crate::state::{
-    Extra, Input, Res, Tokens, ahead, bump, declared_names, eat, end_of_statement, expect, fail, ident_of, peek, rest,
-    skip_newlines, span_of, special, text,
+    Extra, Input, Res, Tokens, ahead, bump, declared_names, eat, end_of_statement, expect, fail, ident_of, peek,
+    quoted, rest, skip_newlines, span_of, special, text,
 };
 use crate::stmt::{block, late_brace};
 use crate::token::{K, Token};
@@ -84,7 +84,9 @@ fn const_literal(inp: &mut Input<'_, '_>) -> Res<(Literal, Span)> {
     match crate::class::literal_of(&value) {
         Some(literal) => Ok((literal, value.span)),
         None => {
-            let diagnostic = Diagnostic::error(101, value.span, "expected a literal as the value of a constant")
+            let source = inp.state().source;
+            let found = quoted(source.get(value.span.start as usize..value.span.end as usize).unwrap_or_default());
+            let diagnostic = Diagnostic::error(101, value.span, format!("expected a literal, found {found}"))
                 .label("not a literal")
                 .note("a constant is a number, a text without holes, `true` or `false`, known while compiling")
                 .help("write the value itself, or a function that computes it");

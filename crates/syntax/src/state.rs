@@ -146,6 +146,12 @@ impl State<'_> {
         }
     }
 
+    /// Whether no line ends between two near offsets.
+    pub fn is_one_line(&self, from: u32, to: u32) -> bool {
+        let between = self.source.get(from as usize..to as usize).unwrap_or_default();
+        between.len() <= CONTEXT && !between.contains(&b'\n')
+    }
+
     /// Blanks at the start of the line of `offset`.
     pub fn indent_of(&self, offset: u32) -> u32 {
         let start = offset - self.column_of(offset).min(offset);
@@ -220,12 +226,7 @@ impl State<'_> {
             K::StrOpen | K::RawOpen | K::BadStr => "a text".to_owned(),
             K::GeHead => "`>=`".to_owned(),
             K::ShrHead => "`>>`".to_owned(),
-            _ => {
-                let text = String::from_utf8_lossy(self.source_of(token));
-                let line = text.lines().next().unwrap_or_default();
-                let short: String = line.chars().take(40).collect();
-                if short.len() < text.len() { format!("`{short}…`") } else { format!("`{short}`") }
-            }
+            _ => quoted(self.source_of(token)),
         }
     }
 
@@ -340,6 +341,14 @@ pub(crate) fn span_of(inp: &mut Input<'_, '_>, token: Token) -> Span {
 }
 
 #[inline]
+/// Source text in backquotes, cut at its line's end and a length.
+pub(crate) fn quoted(source: &[u8]) -> String {
+    let text = String::from_utf8_lossy(source);
+    let line = text.lines().next().unwrap_or_default();
+    let short: String = line.chars().take(40).collect();
+    if short.len() < text.len() { format!("`{short}…`") } else { format!("`{short}`") }
+}
+
 pub(crate) fn text<'s>(inp: &mut Input<'s, '_>, token: Token) -> &'s [u8] {
     let source: &'s [u8] = inp.state().source;
     source.get(token.start as usize..token.end as usize).unwrap_or_default()

@@ -6,8 +6,8 @@ use diagnostics::Diagnostic;
 use crate::ast::{BinOp, Block, Expr, ExprKind, If, Name, Stmt, StmtKind};
 use crate::expr::expr;
 use crate::state::{
-    Failure, Input, Open, Res, ahead, bump, declared_names, eat, end_of_statement, expect, fail, name, nested,
-    past_newlines, peek, rest, skip_newlines, span_of, special,
+    Failure, Input, Open, Res, ahead, bump, declared_names, eat, end_of_statement, expect, fail, ident_of, name,
+    nested, past_newlines, peek, rest, skip_newlines, span_of, special,
 };
 use crate::token::{K, Token};
 use crate::types::ty;
@@ -39,7 +39,18 @@ pub(crate) fn block(inp: &mut Input<'_, '_>) -> Res<Block> {
                 inp.state().last_failure = token.start;
                 statement_or_recover(inp, &mut stmts);
             }
-            _ => statement_or_recover(inp, &mut stmts),
+            _ => {
+                statement_or_recover(inp, &mut stmts);
+                let next = peek(inp).start;
+                let state = inp.state();
+                // A block of one line, whose `}` is not there.
+                if matches!(stmts.last(), Some(Stmt { kind: StmtKind::Unread { .. }, .. }))
+                    && state.is_one_line(open.start, token.start)
+                    && state.starts_line(next)
+                {
+                    state.braces_doubtful = true;
+                }
+            }
         }
     }
 }
@@ -127,7 +138,9 @@ pub(crate) fn statement_or_recover(inp: &mut Input<'_, '_>, stmts: &mut Vec<Stmt
                 names.push(Name::default());
             }
             let leaves = matches!(first.kind, K::Return | K::Break | K::Continue);
-            stmts.push(make(inp, first, first.end, StmtKind::Unread { names, leaves }));
+            let token = skipped.get(1).filter(|t| first.kind == K::Let && t.kind.is_name());
+            let local = token.map(|t| ident_of(inp, *t));
+            stmts.push(make(inp, first, first.end, StmtKind::Unread { names, leaves, local }));
         }
     }
     inp.state().head = head;

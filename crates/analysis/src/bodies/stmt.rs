@@ -74,7 +74,12 @@ impl<'e, 'a> Cx<'e, 'a> {
                 }
             }
             ast::StmtKind::Return(value) => self.return_stmt(value.as_ref(), span, out),
-            ast::StmtKind::Unread { names, leaves } => self.unread_stmt(names, *leaves),
+            ast::StmtKind::Unread { names, leaves, local } => {
+                self.unread_stmt(names, *leaves);
+                if let Some(local) = local {
+                    let _ = self.declare(local, Types::ERROR);
+                }
+            }
             ast::StmtKind::Break => {
                 self.leave("break", span);
                 push(StmtKind::Break);
