@@ -123,13 +123,12 @@ fn a_reference_may_move_to_an_object_that_was_seen_before() {
 fn a_cycle_may_close_by_moves_alone() {
     at_every_step(
         |w| {
-            let holder = node(w);
-            let (outer, inner) = pair(w);
-            link(w, outer, KIDS, inner);
-            link(w, holder, KIDS, outer);
-            set(w, outer, NEXT, std::ptr::null_mut());
-            set(w, inner, PREV, std::ptr::null_mut());
+            let (holder, outer, inner) = (node(w), node(w), node(w));
+            // Only `outer` is suspect: the collection comes upon `inner` last.
+            adopt(w, outer, inner);
+            unsafe { object::retain(outer) };
             w.release(outer);
+            adopt(w, holder, outer);
             holder
         },
         |w, holder| unsafe {
@@ -146,6 +145,16 @@ fn a_cycle_may_close_by_moves_alone() {
             assert!(unsafe { multi::words(&w.ctx, get(outer, KIDS)) }.is_empty());
         },
     );
+}
+
+/// Moves the test's reference to `kid` into `kids` of `owner`.
+fn adopt(w: &mut World, owner: *mut Obj, kid: *mut Obj) {
+    unsafe {
+        if get(owner, KIDS).is_null() {
+            *owner.cast::<u64>().add(1 + KIDS) = multi::new(&mut w.ctx, NODE, 0) as u64;
+        }
+        assert!(multi::push(&mut w.ctx, get(owner, KIDS), kid as u64, 0));
+    }
 }
 
 fn kid(obj: *mut Obj, i: usize) -> *mut Obj {
@@ -209,8 +218,7 @@ fn elements_may_change_places() {
             let owner = node(w);
             for _ in 0..10 {
                 let kid = node(w);
-                link(w, owner, KIDS, kid);
-                w.release(kid);
+                adopt(w, owner, kid);
             }
             unsafe { object::retain(owner) };
             w.release(owner);
