@@ -20,7 +20,7 @@ impl Term {
         }
     }
 
-    fn each_target_mut(&mut self, mut f: impl FnMut(&mut BlockId)) {
+    pub fn each_target_mut(&mut self, mut f: impl FnMut(&mut BlockId)) {
         match self {
             Term::Jump(to) => f(to),
             Term::Branch { then, otherwise, .. } => {
@@ -120,7 +120,7 @@ impl InstKind {
         }
     }
 
-    fn unwind_mut(&mut self) -> Option<&mut BlockId> {
+    pub fn unwind_mut(&mut self) -> Option<&mut BlockId> {
         match self {
             InstKind::Checked { unwind, .. }
             | InstKind::Element { unwind, .. }

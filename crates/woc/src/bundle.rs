@@ -13,12 +13,12 @@ pub struct Bundle {
     pub project: Project,
     /// Build flags of `-D`.
     pub flags: Vec<String>,
-    pub optimize: bool,
+    pub passes: mir::Passes,
 }
 
 /// The bytes of a bundle. Fails only for a single item of 4 GiB or more.
-pub fn encode(project: &Project, flags: &[String], optimize: bool) -> Option<Vec<u8>> {
-    let mut out = vec![u8::from(optimize)];
+pub fn encode(project: &Project, flags: &[String], passes: mir::Passes) -> Option<Vec<u8>> {
+    let mut out = vec![passes.bits()];
     string(&mut out, project.name.as_bytes())?;
     count(&mut out, flags.len())?;
     for flag in flags {
@@ -59,7 +59,7 @@ fn string(out: &mut Vec<u8>, bytes: &[u8]) -> Option<()> {
 /// The bundle in `bytes`; none if they are not exactly one.
 pub fn decode(bytes: &[u8]) -> Option<Bundle> {
     let mut reader = Reader { rest: bytes };
-    let (optimize, rest) = bytes.split_first()?;
+    let (passes, rest) = bytes.split_first()?;
     reader.rest = rest;
     let name = reader.text()?;
     let mut flags = Vec::new();
@@ -79,7 +79,7 @@ pub fn decode(bytes: &[u8]) -> Option<Bundle> {
         files.push(ProjectFile { display, package, module, bytes });
     }
     let project = Project { root: PathBuf::new(), name, kind: Kind::Program, files, deps: Vec::new() };
-    reader.rest.is_empty().then_some(Bundle { project, flags, optimize: *optimize != 0 })
+    reader.rest.is_empty().then_some(Bundle { project, flags, passes: mir::Passes::from_bits(*passes) })
 }
 
 struct Reader<'b> {
@@ -121,9 +121,9 @@ mod tests {
         };
         let files = vec![file("/home/x/p/main.wo", None, &[]), file("/home/x/p/.wo-deps/k/a/b.wo", Some("k"), &["a"])];
         let project = Project { root: "/home/x/p".into(), name: "p".into(), kind: Kind::Program, files, deps: vec![] };
-        let bytes = encode(&project, &["LOUD".to_owned()], true).unwrap();
+        let bytes = encode(&project, &["LOUD".to_owned()], mir::Passes::ALL).unwrap();
         let back = decode(&bytes).unwrap();
-        assert_eq!((back.project.name.as_str(), back.flags, back.optimize), ("p", vec!["LOUD".to_owned()], true));
+        assert_eq!((back.project.name.as_str(), back.flags, back.passes), ("p", vec!["LOUD".to_owned()], mir::Passes::ALL));
         let names: Vec<_> = back.project.files.iter().map(|f| f.display.as_str()).collect();
         assert_eq!(names, ["main.wo", "k/a/b.wo"]);
         assert_eq!(back.project.files[1].package.as_deref(), Some("k"));

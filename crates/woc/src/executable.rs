@@ -19,7 +19,7 @@ const TAIL: &[u8; 16] = b"\nwriteonce end.\0";
 const TRAILER: u64 = 8 + 4 + 16;
 
 /// Writes the program to `out`, by default `target/NAME` in the project. The error is a line for the user.
-pub fn write(project: &Project, flags: &[String], optimize: bool, out: Option<&Path>) -> Result<(), String> {
+pub fn write(project: &Project, flags: &[String], passes: mir::Passes, out: Option<&Path>) -> Result<(), String> {
     let out = match out {
         Some(out) => out.to_path_buf(),
         None => default_output(project)?,
@@ -37,7 +37,7 @@ pub fn write(project: &Project, flags: &[String], optimize: bool, out: Option<&P
     let Some(name) = out.file_name().filter(|_| !out.as_os_str().as_encoded_bytes().ends_with(b"/")) else {
         return Err(format!("{} is no name for a file", out.display()));
     };
-    let body = bundle::encode(project, flags, optimize).ok_or("the program is too large")?;
+    let body = bundle::encode(project, flags, passes).ok_or("the program is too large")?;
     let mut temporary = std::ffi::OsString::from(".");
     temporary.push(name);
     temporary.push(format!(".{}", std::process::id()));

@@ -2,6 +2,7 @@
 
 use diagnostics::Diagnostic;
 use diagnostics::span::{FileId, LineIndex};
+use mir::Passes;
 use project::Project;
 use syntax::ast;
 
@@ -82,21 +83,22 @@ pub enum Entry {
 }
 
 /// Compiles in memory and runs; the result is the program's exit status, the error an internal failure.
-pub fn run(hir: &Hir, project: &Project, optimize: bool, entry: Entry, args: Vec<Vec<u8>>) -> Result<i32, String> {
-    let mut program = lower(hir, project, optimize);
+pub fn run(hir: &Hir, project: &Project, passes: Passes, entry: Entry, args: Vec<Vec<u8>>) -> Result<i32, String> {
+    let mut program = lower(hir, project, passes);
     if let Entry::Test(number) = entry {
         program.main = program.tests.get(number).map(|(_, entry)| *entry);
     }
     mir::keep_reachable(&mut program);
     let files = project.files.iter().map(|f| f.display.clone()).collect();
+    let optimize = !passes.is_empty();
     let options = codegen::Options { optimize, verify: cfg!(debug_assertions), files, args };
     let image = codegen::compile(&program, &options)?;
     drop(program);
     Ok(sched::run(image))
 }
 
-fn lower(hir: &Hir, project: &Project, optimize: bool) -> mir::ir::Program {
-    let mut program = mir::lower(hir, optimize);
+fn lower(hir: &Hir, project: &Project, passes: Passes) -> mir::ir::Program {
+    let mut program = mir::lower(hir, passes);
     let lines: Vec<LineIndex> = project.files.iter().map(|f| LineIndex::new(&f.bytes)).collect();
     let at = |file| usize::try_from(file).ok().and_then(|i: usize| lines.get(i));
     mir::resolve_lines(&mut program, |file, offset| at(file).map_or(0, |l| l.line_col(offset).0));
@@ -133,14 +135,14 @@ fn heading(out: &mut String, display: &str) {
 }
 
 /// The text of a stage behind the checker.
-pub fn dump_lowered(hir: &Hir, project: &Project, stage: Stage, optimize: bool) -> Result<String, String> {
+pub fn dump_lowered(hir: &Hir, project: &Project, stage: Stage, passes: Passes) -> Result<String, String> {
     match stage {
         Stage::Hir => return Ok(analysis::dump_hir(hir)),
         Stage::Gc => return Ok(analysis::dump_gc(hir)),
         _ => {}
     }
-    let program = lower(hir, project, optimize);
-    let options = codegen::Options { optimize, ..codegen::Options::default() };
+    let program = lower(hir, project, passes);
+    let options = codegen::Options { optimize: !passes.is_empty(), ..codegen::Options::default() };
     match stage {
         Stage::Clif => codegen::dump_clif(&program, &options),
         Stage::Asm => codegen::dump_asm(&program, &options),

@@ -1,0 +1,409 @@
+//! Checks whose outcome is known: null checks and bounds checks go, branches become jumps, counts of null and of
+//! literals go, words that a local holds already are not loaded again, constants are folded.
+//!
+//! Facts flow forward along all edges until they hold on every way into each block; then each block is rewritten.
+
+use std::collections::BTreeSet;
+
+use super::effects::Effects;
+use super::facts::{Entry, Fact, Null, State, Word, null_test, range};
+use crate::ir::{Block, BlockId, Callee, CheckedOp, FloatOp, Func, InstKind, IntOp, Local, Rep, Term};
+use abi::layout;
+
+/// Functions with more instructions than this are left alone.
+const LARGE: usize = 5_000;
+/// From this visit of a block on, bounds that still move are given up.
+const PATIENCE: u32 = 3;
+
+pub fn remove(func: &mut Func, effects: &Effects) {
+    if func.blocks.iter().map(|b| b.insts.len()).sum::<usize>() > LARGE {
+        return;
+    }
+    let entries = Flow::run(func, effects);
+    let mut blocks = Vec::with_capacity(func.blocks.len());
+    let mut state = State::new(func);
+    for (block, entry) in func.blocks.iter().zip(&entries) {
+        let Some(entry) = entry else {
+            blocks.push(block.clone());
+            continue;
+        };
+        state.load(entry);
+        let mut insts = Vec::with_capacity(block.insts.len());
+        for inst in &block.insts {
+            if let Some(kind) = rewritten(&state, &inst.kind) {
+                insts.push(crate::ir::Inst { kind, line: inst.line });
+            }
+            step(&mut state, &inst.kind, effects);
+        }
+        blocks.push(Block { insts, term: known_end(&mut state, &block.term), cold: block.cold });
+    }
+    func.blocks = blocks;
+}
+
+struct Flow<'f> {
+    effects: &'f Effects,
+    entries: Vec<Option<Entry>>,
+    visits: Vec<u32>,
+    /// Per block its place in reverse postorder, and back.
+    place: Vec<usize>,
+    order: Vec<usize>,
+    work: BTreeSet<usize>,
+    /// Locals that some block reads before it assigns them.
+    carried: Vec<bool>,
+}
+
+impl<'f> Flow<'f> {
+    fn run(func: &'f Func, effects: &'f Effects) -> Vec<Option<Entry>> {
+        let order = reverse_postorder(func);
+        let mut place = vec![usize::MAX; func.blocks.len()];
+        for (at, block) in order.iter().enumerate() {
+            place.get_mut(*block).into_iter().for_each(|slot| *slot = at);
+        }
+        let mut flow = Flow {
+            effects,
+            entries: vec![None; func.blocks.len()],
+            visits: vec![0; func.blocks.len()],
+            place,
+            order,
+            work: BTreeSet::new(),
+            carried: carried(func),
+        };
+        for to in [Some(BlockId(0)), func.entry_unwind].into_iter().flatten() {
+            flow.enter(to, Entry::default());
+        }
+        let mut state = State::new(func);
+        while let Some(at) = flow.work.pop_first() {
+            let block = flow.order.get(at).copied();
+            if let Some((block, id)) = block.and_then(|id| Some((func.blocks.get(id)?, id))) {
+                flow.block(id, block, &mut state);
+            }
+        }
+        flow.entries
+    }
+
+    fn block(&mut self, id: usize, block: &Block, state: &mut State<'f>) {
+        self.visits.get_mut(id).into_iter().for_each(|n| *n += 1);
+        if let Some(Some(entry)) = self.entries.get(id) {
+            state.load(entry);
+        }
+        for inst in &block.insts {
+            if let Some(unwind) = inst.kind.unwind() {
+                self.enter(unwind, state.nulls());
+            }
+            step(state, &inst.kind, self.effects);
+        }
+        let carried = std::mem::take(&mut self.carried);
+        let wanted = |local: Local| carried.get(local.0 as usize).copied().unwrap_or(false);
+        match &block.term {
+            Term::Branch { cond, then, otherwise } if then != otherwise => {
+                for (to, holds) in [(then, true), (otherwise, false)] {
+                    if let Some(entry) = state.suppose(*cond, holds, |state| state.save(wanted)) {
+                        self.enter(*to, entry);
+                    }
+                }
+            }
+            Term::Switch { on, .. } if state.fact(*on).constant().is_some() => {
+                if let Term::Jump(to) = known_end(state, &block.term) {
+                    self.enter(to, state.save(wanted));
+                }
+            }
+            term => {
+                let entry = state.save(wanted);
+                term.each_target(|to| self.enter(to, entry.clone()));
+            }
+        }
+        self.carried = carried;
+    }
+
+    fn enter(&mut self, to: BlockId, entry: Entry) {
+        let to = to.0 as usize;
+        let widen = self.visits.get(to).is_some_and(|n| *n >= PATIENCE);
+        let changed = match self.entries.get_mut(to) {
+            Some(Some(known)) => known.join(&entry, widen),
+            Some(slot) => {
+                *slot = Some(entry);
+                true
+            }
+            None => false,
+        };
+        if changed && let Some(place) = self.place.get(to) {
+            let _ = self.work.insert(*place);
+        }
+    }
+}
+
+fn reverse_postorder(func: &Func) -> Vec<usize> {
+    let targets = |block: usize| {
+        let mut out = Vec::new();
+        if let Some(block) = func.blocks.get(block) {
+            out.extend(block.insts.iter().filter_map(|i| i.kind.unwind()).map(|b| b.0 as usize));
+            block.term.each_target(|b| out.push(b.0 as usize));
+        }
+        out
+    };
+    let mut seen = vec![false; func.blocks.len()];
+    let mut post = Vec::with_capacity(func.blocks.len());
+    let mut first = |block: usize| seen.get_mut(block).is_some_and(|seen| !std::mem::replace(seen, true));
+    for root in func.entry_unwind.map(|b| b.0 as usize).into_iter().chain([0]) {
+        let mut stack = Vec::new();
+        if first(root) {
+            stack.push((root, targets(root)));
+        }
+        while let Some((block, next)) = stack.last_mut() {
+            match next.pop() {
+                Some(to) if first(to) => stack.push((to, targets(to))),
+                Some(_) => {}
+                None => {
+                    post.push(*block);
+                    let _ = stack.pop();
+                }
+            }
+        }
+    }
+    post.reverse();
+    post
+}
+
+/// The locals that some block reads before it assigns them.
+fn carried(func: &Func) -> Vec<bool> {
+    let mut out = vec![false; func.locals.len()];
+    let mut assigned_in = vec![u32::MAX; func.locals.len()];
+    for (block, id) in func.blocks.iter().zip(0..) {
+        let mut read = |assigned_in: &[u32], local: Local| {
+            if assigned_in.get(local.0 as usize) != Some(&id) {
+                out.get_mut(local.0 as usize).into_iter().for_each(|slot| *slot = true);
+            }
+        };
+        for inst in &block.insts {
+            inst.kind.each_read(|local| read(&assigned_in, local));
+            for local in inst.kind.writes() {
+                assigned_in.get_mut(local.0 as usize).into_iter().for_each(|slot| *slot = id);
+            }
+        }
+        match &block.term {
+            Term::Branch { cond: local, .. } | Term::Switch { on: local, .. } => read(&assigned_in, *local),
+            Term::Return(values) => values.iter().for_each(|local| read(&assigned_in, *local)),
+            Term::Jump(_) | Term::Resume | Term::Unreachable => {}
+        }
+    }
+    out
+}
+
+/// What is known after an instruction.
+fn step(state: &mut State, kind: &InstKind, effects: &Effects) {
+    match kind {
+        InstKind::Int(dst, v) => state.assign(*dst, Fact::int(*v, *v)),
+        InstKind::Float(dst, v) => state.assign(*dst, Fact { bits: Some(v.to_bits()), ..Fact::default() }),
+        InstKind::Text(dst, _) => state.assign(*dst, Fact { literal: true, ..Fact::of_null(Null::No) }),
+        InstKind::Null(dst) => state.assign(*dst, Fact::of_null(Null::Yes)),
+        InstKind::Copy(dst, src) => copy(state, *dst, *src),
+        InstKind::IntOp(dst, op, lhs, rhs) => {
+            let fact = int_fact(state, *op, *lhs, *rhs);
+            state.assign(*dst, fact);
+            state.compare(*dst, *op, *lhs, *rhs);
+        }
+        InstKind::FloatOp(dst, ..) | InstKind::FloatNeg(dst, _) => {
+            let fact = float_fact(state, kind);
+            state.assign(*dst, fact);
+        }
+        InstKind::Kind(dst, src) => {
+            state.not_null(*src);
+            state.assign(*dst, Fact::int(0, i64::from(u32::MAX)));
+        }
+        InstKind::Load { dst, base, offset } => load(state, *dst, *base, *offset),
+        InstKind::Store { base, offset, src } => {
+            state.not_null(*base);
+            if state.rep(*base) == Rep::Obj {
+                state.forget_words(|word| word.offset == *offset);
+                state.remember(Word { base: state.first(*base), offset: *offset, value: *src });
+            }
+        }
+        InstKind::Element { dst, multi, index, .. } => {
+            element(state, *multi, *index);
+            state.forget(*dst);
+        }
+        InstKind::Push { multi, .. } => grown(state, *multi, state.fact(*multi).least.saturating_add(1)),
+        InstKind::Init { multi, at, .. } => grown(state, *multi, i64::from(*at) + 1),
+        InstKind::Release { local, .. } => state.forget(*local),
+        InstKind::TrapIfNull { local, .. } => state.not_null(*local),
+        InstKind::Call { dsts, callee, .. } => {
+            let effect = effects.call(callee);
+            if effect.writes {
+                state.forget_words(|_| true);
+            }
+            if effect.shrinks {
+                state.forget_lengths();
+            }
+            let made = matches!(callee, Callee::Runtime("rt.new" | "multi.new" | "map.new"));
+            let fact = Fact::of_null(if made { Null::No } else { Null::Unknown });
+            dsts.iter().for_each(|dst| state.assign(*dst, fact));
+        }
+        InstKind::Concat { dst, into, .. } => {
+            if into.is_some() {
+                state.forget_words(|word| word.offset == layout::TEXT_LEN);
+            }
+            state.assign(*dst, Fact::of_null(Null::No));
+        }
+        InstKind::Retain { .. } | InstKind::Safepoint { .. } => {}
+        _ => kind.writes().iter().for_each(|dst| state.forget(*dst)),
+    }
+}
+
+fn copy(state: &mut State, dst: Local, src: Local) {
+    if dst == src {
+        return;
+    }
+    state.forget(dst);
+    let first = state.first(src);
+    let same = Some(first).filter(|first| *first != dst);
+    let fact = Fact { same, ..state.fact(src) };
+    state.put(dst, fact);
+}
+
+fn load(state: &mut State, dst: Local, base: Local, offset: i32) {
+    state.not_null(base);
+    let object = state.first(base);
+    if let Some(value) = state.word(object, offset, state.rep(dst)) {
+        copy(state, dst, value);
+        return;
+    }
+    let is_length = offset == layout::MULTI_LEN && state.rep(dst) == Rep::Int && state.rep(base) == Rep::Obj;
+    state.forget(dst);
+    if dst == base || dst == object || state.rep(base) != Rep::Obj {
+        return;
+    }
+    state.remember(Word { base: object, offset, value: dst });
+    if is_length {
+        // Only if the object is a `multi`; a class's field is never asked for as one.
+        state.put(dst, Fact { upto: Some(object), ..Fact::default() });
+    }
+}
+
+/// The index has been found to be in range.
+fn element(state: &mut State, multi: Local, index: Local) {
+    state.not_null(multi);
+    let object = state.first(multi);
+    let fact = state.fact(index);
+    if let Some(at) = fact.constant() {
+        let known = state.fact(object);
+        state.put(object, Fact { least: known.least.max(at.saturating_add(1)), ..known });
+    } else {
+        state.put(index, Fact { low: fact.low.max(0), below: fact.below.or(Some(object)), ..fact });
+    }
+}
+
+/// The `multi` has at least this many elements now.
+fn grown(state: &mut State, multi: Local, least: i64) {
+    state.forget_words(|word| word.offset == layout::MULTI_LEN);
+    state.not_null(multi);
+    for local in [multi, state.first(multi)] {
+        let fact = state.fact(local);
+        state.put(local, Fact { least: fact.least.max(least), ..fact });
+    }
+}
+
+fn int_fact(state: &State, op: IntOp, lhs: Local, rhs: Local) -> Fact {
+    let (l, r) = (state.fact(lhs), state.fact(rhs));
+    match null_test(op, l, r) {
+        Some(known) => Fact::int(i64::from(known), i64::from(known)),
+        None => range(op, l, r),
+    }
+}
+
+/// A NaN is left to the machine: its bits are not those of every way to compute it.
+fn float_fact(state: &State, kind: &InstKind) -> Fact {
+    let value = |local: Local| state.fact(local).bits.map(f64::from_bits);
+    let float = |v: f64| Fact { bits: (!v.is_nan()).then_some(v.to_bits()), ..Fact::default() };
+    let truth = |v: bool| Fact::int(i64::from(v), i64::from(v));
+    match kind {
+        InstKind::FloatNeg(_, src) => value(*src).map_or(Fact::default(), |v| float(-v)),
+        InstKind::FloatOp(_, op, lhs, rhs) => {
+            let Some((l, r)) = value(*lhs).zip(value(*rhs)) else { return Fact::default() };
+            match op {
+                FloatOp::Add => float(l + r),
+                FloatOp::Sub => float(l - r),
+                FloatOp::Mul => float(l * r),
+                FloatOp::Div => float(l / r),
+                FloatOp::Eq => truth(l == r),
+                FloatOp::Ne => truth(l != r),
+                FloatOp::Lt => truth(l < r),
+                FloatOp::Le => truth(l <= r),
+                FloatOp::Gt => truth(l > r),
+                FloatOp::Ge => truth(l >= r),
+            }
+        }
+        _ => Fact::default(),
+    }
+}
+
+/// The instruction as it is needed, given what is known before it; `None` if it is not.
+fn rewritten(state: &State, kind: &InstKind) -> Option<InstKind> {
+    match kind {
+        InstKind::TrapIfNull { local, .. } if state.fact(*local).null == Null::No => None,
+        InstKind::Retain { local, .. } | InstKind::Release { local, .. } if state.fact(*local).is_uncounted() => None,
+        InstKind::Retain { local, .. } if is_nonnull(state, *local) => {
+            Some(InstKind::Retain { local: *local, nonnull: true })
+        }
+        InstKind::Release { local, .. } if is_nonnull(state, *local) => {
+            Some(InstKind::Release { local: *local, nonnull: true })
+        }
+        InstKind::Element { dst, multi, index, words, checked: true, unwind } if in_range(state, *multi, *index) => {
+            let (dst, multi, index, words, unwind) = (*dst, *multi, *index, *words, *unwind);
+            Some(InstKind::Element { dst, multi, index, words, checked: false, unwind })
+        }
+        InstKind::IntOp(dst, op, lhs, rhs) => match int_fact(state, *op, *lhs, *rhs).constant() {
+            Some(v) => Some(InstKind::Int(*dst, v)),
+            None => Some(kind.clone()),
+        },
+        InstKind::FloatOp(dst, ..) | InstKind::FloatNeg(dst, _) => {
+            let fact = float_fact(state, kind);
+            Some(match (fact.bits, fact.constant()) {
+                (Some(bits), _) => InstKind::Float(*dst, f64::from_bits(bits)),
+                (None, Some(v)) => InstKind::Int(*dst, v),
+                (None, None) => kind.clone(),
+            })
+        }
+        InstKind::Checked { dst, op: op @ (CheckedOp::Shl | CheckedOp::Shr), lhs, rhs, .. } => {
+            let count = state.fact(*rhs);
+            let op = if *op == CheckedOp::Shl { IntOp::Shl } else { IntOp::Shr };
+            let plain = count.low >= 0 && count.high <= 63;
+            Some(if plain { InstKind::IntOp(*dst, op, *lhs, *rhs) } else { kind.clone() })
+        }
+        InstKind::Load { dst, base, offset } => {
+            match state.word(state.first(*base), *offset, state.rep(*dst)).filter(|value| value != dst) {
+                Some(value) => Some(InstKind::Copy(*dst, value)),
+                None => Some(kind.clone()),
+            }
+        }
+        _ => Some(kind.clone()),
+    }
+}
+
+fn is_nonnull(state: &State, local: Local) -> bool {
+    state.fact(local).null == Null::No && state.rep(local) == Rep::Obj
+}
+
+fn in_range(state: &State, multi: Local, index: Local) -> bool {
+    let (fact, object) = (state.fact(index), state.first(multi));
+    let least = state.fact(object).least.max(state.fact(multi).least);
+    fact.low >= 0 && (fact.below == Some(object) || fact.high < least)
+}
+
+/// The end of a block, a jump if it leads to one block only.
+fn known_end(state: &mut State, term: &Term) -> Term {
+    match term {
+        Term::Branch { cond, then, otherwise } => {
+            let mut may = |holds: bool| state.suppose(*cond, holds, |_| ()).is_some();
+            match (may(true), may(false)) {
+                (true, false) => Term::Jump(*then),
+                (false, true) => Term::Jump(*otherwise),
+                _ => term.clone(),
+            }
+        }
+        Term::Switch { on, cases, default } => match state.fact(*on).constant() {
+            Some(v) => Term::Jump(cases.iter().find(|(case, _)| *case == v).map_or(*default, |(_, to)| *to)),
+            None => term.clone(),
+        },
+        _ => term.clone(),
+    }
+}
