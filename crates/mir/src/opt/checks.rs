@@ -12,8 +12,10 @@ use abi::layout;
 
 /// Functions with more instructions than this are left alone.
 const LARGE: usize = 5_000;
-/// From this visit of a block on, bounds that still move are given up.
+/// From this visit of a loop's head on, bounds that still move do so in large steps.
 const PATIENCE: u32 = 3;
+/// Constants that such steps stop at.
+const MARKS: usize = 12;
 
 pub fn remove(func: &mut Func, effects: &Effects) {
     if func.blocks.iter().map(|b| b.insts.len()).sum::<usize>() > LARGE {
@@ -50,6 +52,10 @@ struct Flow<'f> {
     work: BTreeSet<usize>,
     /// Locals that some block reads before it assigns them.
     carried: Vec<bool>,
+    /// Per block whether it is the head of a loop.
+    heads: Vec<bool>,
+    /// Where bounds are likely to rest: beside the constants of comparisons, and before the largest Int.
+    marks: Vec<i64>,
 }
 
 impl<'f> Flow<'f> {
@@ -67,7 +73,10 @@ impl<'f> Flow<'f> {
             order,
             work: BTreeSet::new(),
             carried: carried(func),
+            heads: Vec::new(),
+            marks: marks(func),
         };
+        flow.heads = flow.heads(func);
         for to in [Some(BlockId(0)), func.entry_unwind].into_iter().flatten() {
             flow.enter(to, Entry::default());
         }
@@ -79,6 +88,22 @@ impl<'f> Flow<'f> {
             }
         }
         flow.entries
+    }
+
+    /// Every cycle leads against the order into one of these blocks.
+    fn heads(&self, func: &Func) -> Vec<bool> {
+        let mut heads = vec![false; func.blocks.len()];
+        let place = |block: usize| self.place.get(block).copied().unwrap_or(usize::MAX);
+        for (id, block) in func.blocks.iter().enumerate() {
+            let mut see = |to: BlockId| {
+                if place(to.0 as usize) <= place(id) {
+                    heads.get_mut(to.0 as usize).into_iter().for_each(|head| *head = true);
+                }
+            };
+            block.insts.iter().filter_map(|i| i.kind.unwind()).for_each(&mut see);
+            block.term.each_target(see);
+        }
+        heads
     }
 
     fn block(&mut self, id: usize, block: &Block, state: &mut State<'f>) {
@@ -117,9 +142,10 @@ impl<'f> Flow<'f> {
 
     fn enter(&mut self, to: BlockId, entry: Entry) {
         let to = to.0 as usize;
-        let widen = self.visits.get(to).is_some_and(|n| *n >= PATIENCE);
+        let late = self.visits.get(to).is_some_and(|n| *n >= PATIENCE) && self.heads.get(to) == Some(&true);
+        let marks = late.then_some(self.marks.as_slice());
         let changed = match self.entries.get_mut(to) {
-            Some(Some(known)) => known.join(&entry, widen),
+            Some(Some(known)) => known.join(&entry, marks),
             Some(slot) => {
                 *slot = Some(entry);
                 true
@@ -162,6 +188,24 @@ fn reverse_postorder(func: &Func) -> Vec<usize> {
     }
     post.reverse();
     post
+}
+
+fn marks(func: &Func) -> Vec<i64> {
+    let mut constants = vec![None; func.locals.len()];
+    let mut marks = BTreeSet::new();
+    for inst in func.blocks.iter().flat_map(|b| &b.insts) {
+        match &inst.kind {
+            InstKind::Int(dst, v) => constants.get_mut(dst.0 as usize).into_iter().for_each(|slot| *slot = Some(*v)),
+            InstKind::IntOp(_, IntOp::Lt | IntOp::Le | IntOp::Gt | IntOp::Ge, lhs, rhs) if marks.len() < MARKS => {
+                let constant = |local: &Local| constants.get(local.0 as usize).copied().flatten();
+                marks.extend([lhs, rhs].into_iter().filter_map(constant));
+            }
+            _ => {}
+        }
+    }
+    let around = |v: i64| [v.saturating_sub(1), v, v.saturating_add(1)];
+    let all: BTreeSet<i64> = marks.into_iter().chain([0, i64::MAX]).flat_map(around).collect();
+    all.into_iter().collect()
 }
 
 /// The locals that some block reads before it assigns them.

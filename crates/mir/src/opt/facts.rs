@@ -74,11 +74,19 @@ impl Fact {
         self.null == Null::Yes || self.literal
     }
 
-    /// What holds for both; `widen`: bounds that moved are given up, so that loops come to an end.
-    fn join(&self, other: &Fact, widen: bool) -> Fact {
+    /// What holds for both. With `marks`, ascending, a bound that moved goes on to the next of them, so that loops come
+    /// to an end.
+    fn join(&self, other: &Fact, marks: Option<&[i64]>) -> Fact {
         let same = |a: Option<Local>, b: Option<Local>| if a == b { a } else { None };
-        let low = if widen && other.low < self.low { i64::MIN } else { self.low.min(other.low) };
-        let high = if widen && other.high > self.high { i64::MAX } else { self.high.max(other.high) };
+        let (mut low, mut high) = (self.low.min(other.low), self.high.max(other.high));
+        if let Some(marks) = marks {
+            if low < self.low {
+                low = marks.iter().rev().find(|mark| **mark <= low).copied().unwrap_or(i64::MIN);
+            }
+            if high > self.high {
+                high = marks.iter().find(|mark| **mark >= high).copied().unwrap_or(i64::MAX);
+            }
+        }
         Fact {
             null: if self.null == other.null { self.null } else { Null::Unknown },
             literal: self.literal && other.literal,
@@ -115,13 +123,13 @@ pub struct Entry {
 
 impl Entry {
     /// Keeps what `other` says too. True if that is less than before.
-    pub fn join(&mut self, other: &Entry, widen: bool) -> bool {
+    pub fn join(&mut self, other: &Entry, marks: Option<&[i64]>) -> bool {
         let mut changed = false;
         let mut theirs = other.facts.iter().peekable();
         self.facts.retain_mut(|(local, fact)| {
             while theirs.next_if(|(l, _)| *l < *local).is_some() {}
             let both = match theirs.peek() {
-                Some((l, f)) if l == local => fact.join(f, widen),
+                Some((l, f)) if l == local => fact.join(f, marks),
                 _ => Fact::default(),
             };
             changed |= both != *fact;
