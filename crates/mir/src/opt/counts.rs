@@ -185,9 +185,10 @@ impl Try<'_> {
                 let made = times == 1
                     && base.0 >= self.written.borrowed
                     && region.is_some_and(|r| r.contains(place))
-                    && self.block(place.block).and_then(|b| b.insts.get(place.at as usize)).is_some_and(|i| {
-                        matches!(i.kind, InstKind::Call { callee: Callee::Runtime("rt.new"), .. })
-                    });
+                    && self
+                        .block(place.block)
+                        .and_then(|b| b.insts.get(place.at as usize))
+                        .is_some_and(|i| matches!(i.kind, InstKind::Call { callee: Callee::Runtime("rt.new"), .. }));
                 is_counted(self.func, *src) && !made
             }
             InstKind::Call { callee, .. } => self.effects.call(callee).unlinks,

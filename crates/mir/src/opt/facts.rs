@@ -391,7 +391,15 @@ fn negated(op: IntOp) -> Option<IntOp> {
 pub fn range(op: IntOp, l: Fact, r: Fact) -> Fact {
     let whole = (i64::MIN, i64::MAX);
     let both = |low: Option<i64>, high: Option<i64>| low.zip(high).unwrap_or(whole);
-    let truth = |yes: bool, no: bool| if yes { (1, 1) } else if no { (0, 0) } else { (0, 1) };
+    let truth = |yes: bool, no: bool| {
+        if yes {
+            (1, 1)
+        } else if no {
+            (0, 0)
+        } else {
+            (0, 1)
+        }
+    };
     if let (Some(a), Some(b)) = (l.constant(), r.constant()) {
         let v = crate::lower::fold(op, a, b);
         return Fact::int(v, v);

@@ -11,8 +11,8 @@ mod inline;
 mod owed;
 mod region;
 
-use crate::ir::Program;
 use crate::graph;
+use crate::ir::Program;
 use crate::passes::{Pass, Passes};
 
 /// Runs the passes that are on, after recursive functions have been marked.
@@ -35,9 +35,13 @@ pub fn optimize(program: &mut Program, passes: Passes) {
     }
 }
 
-/// After a pass: blocks without a way to them go.
+/// After a pass: blocks without a way to them go, and those with one way only join what leads there.
 fn finish(program: &mut Program) {
-    program.funcs.iter_mut().for_each(graph::clean);
+    for func in &mut program.funcs {
+        graph::clean(func);
+        graph::join_blocks(func);
+        graph::clean(func);
+    }
     debug_assert_eq!(crate::verify(program), Ok(()), "{}", crate::dump(program));
 }
 

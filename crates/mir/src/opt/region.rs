@@ -38,13 +38,8 @@ impl Region {
     /// into it past the retain.
     pub fn of(func: &Func, edges: &Edges, start: Place, local: Local) -> Option<Region> {
         let first = Segment { block: start.block, from: start.at + 1, to: 0, ends: false };
-        let mut region = Region {
-            start,
-            segments: vec![first],
-            holders: vec![vec![local]],
-            left: BUDGET,
-            shared: Vec::new(),
-        };
+        let mut region =
+            Region { start, segments: vec![first], holders: vec![vec![local]], left: BUDGET, shared: Vec::new() };
         let mut work = vec![0];
         while let Some(segment) = work.pop() {
             region.follow(func, segment, &mut work)?;
