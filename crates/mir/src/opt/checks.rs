@@ -17,29 +17,48 @@ const PATIENCE: u32 = 3;
 /// Constants that such steps stop at.
 const MARKS: usize = 12;
 
-pub fn remove(func: &mut Func, effects: &Effects) {
+/// Rewrites `func`. True if blocks have changed.
+pub fn remove(func: &mut Func, effects: &Effects) -> bool {
     if func.blocks.iter().map(|b| b.insts.len()).sum::<usize>() > LARGE {
-        return;
+        return false;
     }
     let entries = Flow::run(func, effects);
-    let mut blocks = Vec::with_capacity(func.blocks.len());
+    let mut blocks = std::mem::take(&mut func.blocks);
+    let mut changed = false;
     let mut state = State::new(func);
-    for (block, entry) in func.blocks.iter().zip(&entries) {
-        let Some(entry) = entry else {
-            blocks.push(block.clone());
-            continue;
-        };
+    for (block, entry) in blocks.iter_mut().zip(&entries) {
+        let Some(entry) = entry else { continue };
         state.load(entry);
-        let mut insts = Vec::with_capacity(block.insts.len());
-        for inst in &block.insts {
-            if let Some(kind) = rewritten(&state, &inst.kind) {
-                insts.push(crate::ir::Inst { kind, line: inst.line });
-            }
+        block.insts.retain_mut(|inst| {
+            let new = rewritten(&state, &inst.kind);
             step(&mut state, &inst.kind, effects);
+            match new {
+                New::Same => {}
+                New::Nothing => {
+                    changed = true;
+                    return false;
+                }
+                New::Kind(kind) => {
+                    changed |= inst.kind.unwind().is_some();
+                    inst.kind = kind;
+                }
+            }
+            true
+        });
+        if let Some(term) = known_end(&mut state, &block.term) {
+            block.term = term;
+            changed = true;
         }
-        blocks.push(Block { insts, term: known_end(&mut state, &block.term), cold: block.cold });
     }
     func.blocks = blocks;
+    changed
+}
+
+/// What an instruction becomes.
+enum New {
+    Same,
+    Nothing,
+    Kind(InstKind),
 }
 
 struct Flow<'f> {
@@ -112,8 +131,11 @@ impl<'f> Flow<'f> {
             state.load(entry);
         }
         for inst in &block.insts {
-            if let Some(unwind) = inst.kind.unwind() {
-                self.enter(unwind, state.nulls());
+            if let Some(unwind) = inst.kind.unwind()
+                && !self.entries.get(unwind.0 as usize).is_some_and(|e| e.as_ref().is_some_and(Entry::is_empty))
+            {
+                let nulls = if state.has_nulls() { state.nulls() } else { Entry::default() };
+                self.enter(unwind, nulls);
             }
             step(state, &inst.kind, self.effects);
         }
@@ -128,7 +150,7 @@ impl<'f> Flow<'f> {
                 }
             }
             Term::Switch { on, .. } if state.fact(*on).constant().is_some() => {
-                if let Term::Jump(to) = known_end(state, &block.term) {
+                if let Some(Term::Jump(to)) = known_end(state, &block.term) {
                     self.enter(to, state.save(wanted));
                 }
             }
@@ -380,46 +402,50 @@ fn float_fact(state: &State, kind: &InstKind) -> Fact {
     }
 }
 
-/// The instruction as it is needed, given what is known before it; `None` if it is not.
-fn rewritten(state: &State, kind: &InstKind) -> Option<InstKind> {
+/// What the instruction becomes, given what is known before it.
+fn rewritten(state: &State, kind: &InstKind) -> New {
     match kind {
-        InstKind::TrapIfNull { local, .. } if state.fact(*local).null == Null::No => None,
-        InstKind::Retain { local, .. } | InstKind::Release { local, .. } if state.fact(*local).is_uncounted() => None,
-        InstKind::Retain { local, .. } if is_nonnull(state, *local) => {
-            Some(InstKind::Retain { local: *local, nonnull: true })
-        }
-        InstKind::Release { local, .. } if is_nonnull(state, *local) => {
-            Some(InstKind::Release { local: *local, nonnull: true })
+        InstKind::TrapIfNull { local, .. } if state.fact(*local).null == Null::No => New::Nothing,
+        InstKind::Retain { local, nonnull } | InstKind::Release { local, nonnull } => {
+            let local = *local;
+            if state.fact(local).is_uncounted() {
+                return New::Nothing;
+            }
+            if *nonnull || !is_nonnull(state, local) {
+                return New::Same;
+            }
+            New::Kind(match kind {
+                InstKind::Retain { .. } => InstKind::Retain { local, nonnull: true },
+                _ => InstKind::Release { local, nonnull: true },
+            })
         }
         InstKind::Element { dst, multi, index, words, checked: true, unwind } if in_range(state, *multi, *index) => {
             let (dst, multi, index, words, unwind) = (*dst, *multi, *index, *words, *unwind);
-            Some(InstKind::Element { dst, multi, index, words, checked: false, unwind })
+            New::Kind(InstKind::Element { dst, multi, index, words, checked: false, unwind })
         }
-        InstKind::IntOp(dst, op, lhs, rhs) => match int_fact(state, *op, *lhs, *rhs).constant() {
-            Some(v) => Some(InstKind::Int(*dst, v)),
-            None => Some(kind.clone()),
-        },
+        InstKind::IntOp(dst, op, lhs, rhs) => {
+            let constant = int_fact(state, *op, *lhs, *rhs).constant();
+            constant.map_or(New::Same, |v| New::Kind(InstKind::Int(*dst, v)))
+        }
         InstKind::FloatOp(dst, ..) | InstKind::FloatNeg(dst, _) => {
             let fact = float_fact(state, kind);
-            Some(match (fact.bits, fact.constant()) {
-                (Some(bits), _) => InstKind::Float(*dst, f64::from_bits(bits)),
-                (None, Some(v)) => InstKind::Int(*dst, v),
-                (None, None) => kind.clone(),
-            })
+            match (fact.bits, fact.constant()) {
+                (Some(bits), _) => New::Kind(InstKind::Float(*dst, f64::from_bits(bits))),
+                (None, Some(v)) => New::Kind(InstKind::Int(*dst, v)),
+                (None, None) => New::Same,
+            }
         }
         InstKind::Checked { dst, op: op @ (CheckedOp::Shl | CheckedOp::Shr), lhs, rhs, .. } => {
             let count = state.fact(*rhs);
             let op = if *op == CheckedOp::Shl { IntOp::Shl } else { IntOp::Shr };
             let plain = count.low >= 0 && count.high <= 63;
-            Some(if plain { InstKind::IntOp(*dst, op, *lhs, *rhs) } else { kind.clone() })
+            if plain { New::Kind(InstKind::IntOp(*dst, op, *lhs, *rhs)) } else { New::Same }
         }
         InstKind::Load { dst, base, offset } => {
-            match state.word(state.first(*base), *offset, state.rep(*dst)).filter(|value| value != dst) {
-                Some(value) => Some(InstKind::Copy(*dst, value)),
-                None => Some(kind.clone()),
-            }
+            let held = state.word(state.first(*base), *offset, state.rep(*dst)).filter(|value| value != dst);
+            held.map_or(New::Same, |value| New::Kind(InstKind::Copy(*dst, value)))
         }
-        _ => Some(kind.clone()),
+        _ => New::Same,
     }
 }
 
@@ -433,21 +459,21 @@ fn in_range(state: &State, multi: Local, index: Local) -> bool {
     fact.low >= 0 && (fact.below == Some(object) || fact.high < least)
 }
 
-/// The end of a block, a jump if it leads to one block only.
-fn known_end(state: &mut State, term: &Term) -> Term {
+/// The jump that the end of a block is if it leads to one block only.
+fn known_end(state: &mut State, term: &Term) -> Option<Term> {
     match term {
         Term::Branch { cond, then, otherwise } => {
             let mut may = |holds: bool| state.suppose(*cond, holds, |_| ()).is_some();
             match (may(true), may(false)) {
-                (true, false) => Term::Jump(*then),
-                (false, true) => Term::Jump(*otherwise),
-                _ => term.clone(),
+                (true, false) => Some(Term::Jump(*then)),
+                (false, true) => Some(Term::Jump(*otherwise)),
+                _ => None,
             }
         }
-        Term::Switch { on, cases, default } => match state.fact(*on).constant() {
-            Some(v) => Term::Jump(cases.iter().find(|(case, _)| *case == v).map_or(*default, |(_, to)| *to)),
-            None => term.clone(),
-        },
-        _ => term.clone(),
+        Term::Switch { on, cases, default } => {
+            let v = state.fact(*on).constant()?;
+            Some(Term::Jump(cases.iter().find(|(case, _)| *case == v).map_or(*default, |(_, to)| *to)))
+        }
+        _ => None,
     }
 }

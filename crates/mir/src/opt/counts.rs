@@ -18,15 +18,16 @@ const MOST: usize = 64;
 /// Instructions that are looked at above a retain to see where the object was read from.
 const ABOVE: usize = 64;
 
-pub fn elide(func: &mut Func, effects: &Effects) {
+/// Takes out the pairs of `func` that may go. True if blocks have changed.
+pub fn elide(func: &mut Func, effects: &Effects) -> bool {
     let retains = candidates(func);
     let size: usize = func.blocks.iter().map(|b| b.insts.len()).sum();
     if retains.is_empty() || size > LARGE {
-        return;
+        return false;
     }
     let mut edges = Edges::of(func);
     let written = Written::of(func);
-    let Some(mut owed) = Owed::of(func, effects) else { return };
+    let Some(mut owed) = Owed::of(func, effects) else { return false };
     let mut gone = 0;
     for place in retains {
         let Some(region) = (Try { func, effects, edges: &edges, owed: &owed, written: &written }).region(place) else {
@@ -44,6 +45,7 @@ pub fn elide(func: &mut Func, effects: &Effects) {
     if gone > 0 {
         func.blocks.iter_mut().for_each(|b| b.insts.retain(|i| !is_blank(&i.kind)));
     }
+    gone > 0
 }
 
 /// Retains outside of cold code.

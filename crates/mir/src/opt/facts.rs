@@ -122,6 +122,10 @@ pub struct Entry {
 }
 
 impl Entry {
+    pub fn is_empty(&self) -> bool {
+        self.facts.is_empty() && self.words.is_empty()
+    }
+
     /// Keeps what `other` says too. True if that is less than before.
     pub fn join(&mut self, other: &Entry, marks: Option<&[i64]>) -> bool {
         let mut changed = false;
@@ -146,16 +150,27 @@ impl Entry {
 pub struct State<'f> {
     func: &'f Func,
     facts: Table<Fact>,
-    /// Locals with a fact, those whose facts name other locals, and those that are not counted for their value; a
-    /// local may stand there more than once.
+    /// Locals with a fact, those whose facts name other locals, and those that are not counted for their value; some
+    /// have lost it again.
     known: Vec<Local>,
     related: Vec<Local>,
     uncounted: Vec<Local>,
+    marks: Table<Marks>,
     words: Vec<Word>,
     /// Results of comparisons in this block with their operands.
     compared: Vec<(Local, IntOp, Local, Local)>,
     /// While something is supposed: the facts that were replaced.
     before: Option<Vec<(Local, Fact)>>,
+}
+
+/// Where else a local stands, so that most of them are forgotten at once.
+#[derive(Clone, Copy, Default)]
+struct Marks {
+    /// In `known`, in `related`.
+    known: bool,
+    related: bool,
+    /// In a fact of another local, a word or a comparison.
+    named: bool,
 }
 
 /// Words and comparisons that are kept in mind.
@@ -167,6 +182,7 @@ impl<'f> State<'f> {
         State {
             func,
             facts: Table::new(func.locals.len()),
+            marks: Table::new(func.locals.len()),
             known: Vec::new(),
             related: Vec::new(),
             uncounted: Vec::new(),
@@ -177,13 +193,15 @@ impl<'f> State<'f> {
     }
 
     pub fn load(&mut self, entry: &Entry) {
-        for local in std::mem::take(&mut self.known) {
+        for local in self.known.drain(..) {
             self.facts.set(local.0, Fact::default());
+            self.marks.set(local.0, Marks::default());
         }
         self.related.clear();
         self.uncounted.clear();
         self.compared.clear();
-        self.words.clone_from(&entry.words);
+        self.words.clear();
+        entry.words.iter().for_each(|word| self.remember(*word));
         for (local, fact) in &entry.facts {
             self.put(*local, *fact);
         }
@@ -195,14 +213,19 @@ impl<'f> State<'f> {
         Entry { facts, words: self.words.iter().filter(|w| wanted(w.base)).copied().collect() }
     }
 
+    /// Whether `nulls` has something to say.
+    pub fn has_nulls(&self) -> bool {
+        !self.uncounted.is_empty()
+    }
+
     /// What matters where a trap leads: the counted locals that hold nothing to count.
     pub fn nulls(&self) -> Entry {
         Entry { facts: self.sorted(&self.uncounted, |_, fact| fact.is_uncounted()), words: Vec::new() }
     }
 
     fn sorted(&self, locals: &[Local], keep: impl Fn(Local, &Fact) -> bool) -> Vec<(Local, Fact)> {
-        let mut facts: Vec<(Local, Fact)> = locals.iter().map(|l| (*l, self.fact(*l))).collect();
-        facts.retain(|(local, fact)| keep(*local, fact));
+        let all = locals.iter().map(|l| (*l, self.fact(*l)));
+        let mut facts: Vec<(Local, Fact)> = all.filter(|(local, fact)| keep(*local, fact)).collect();
         facts.sort_unstable_by_key(|(local, _)| *local);
         facts.dedup_by_key(|(local, _)| *local);
         facts
@@ -218,11 +241,14 @@ impl<'f> State<'f> {
         if let Some(before) = &mut self.before {
             before.push((local, old));
         }
-        if old == Fact::default() {
-            self.known.push(local);
-        }
-        if fact.below.or(fact.upto).or(fact.same).is_some() {
-            self.related.push(local);
+        self.mark(local, |_| {});
+        let related = [fact.below, fact.upto, fact.same];
+        if related.iter().any(Option::is_some) {
+            if !self.marks.get(local.0).related {
+                self.related.push(local);
+            }
+            self.mark(local, |marks| marks.related = true);
+            related.into_iter().flatten().for_each(|other| self.name(other));
         }
         if is_counted(self.func, local) && fact.is_uncounted() {
             self.uncounted.push(local);
@@ -236,9 +262,28 @@ impl<'f> State<'f> {
         self.put(local, fact);
     }
 
+    /// Puts the local among the known ones and changes its marks.
+    fn mark(&mut self, local: Local, change: impl FnOnce(&mut Marks)) {
+        let mut marks = self.marks.get(local.0);
+        if !marks.known {
+            self.known.push(local);
+        }
+        marks.known = true;
+        change(&mut marks);
+        self.marks.set(local.0, marks);
+    }
+
+    fn name(&mut self, local: Local) {
+        self.mark(local, |marks| marks.named = true);
+    }
+
     /// Nothing that was known of the local's value holds any more.
     pub fn forget(&mut self, local: Local) {
         self.facts.set(local.0, Fact::default());
+        if !self.marks.get(local.0).named {
+            return;
+        }
+        self.mark(local, |marks| marks.named = false);
         self.compared.retain(|(cond, _, l, r)| ![*cond, *l, *r].contains(&local));
         self.words.retain(|word| word.base != local && word.value != local);
         for i in 0..self.related.len() {
@@ -268,6 +313,8 @@ impl<'f> State<'f> {
         if self.words.len() == WORDS {
             let _ = self.words.remove(0);
         }
+        self.name(word.base);
+        self.name(word.value);
         self.words.push(word);
     }
 
@@ -296,8 +343,9 @@ impl<'f> State<'f> {
     }
 
     pub fn compare(&mut self, cond: Local, op: IntOp, lhs: Local, rhs: Local) {
-        if ![lhs, rhs].contains(&cond) {
+        if negated(op).is_some() && ![lhs, rhs].contains(&cond) {
             self.compared.truncate(COMPARED);
+            [cond, lhs, rhs].into_iter().for_each(|local| self.name(local));
             self.compared.insert(0, (cond, op, lhs, rhs));
         }
     }

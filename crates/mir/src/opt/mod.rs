@@ -12,35 +12,36 @@ mod owed;
 mod region;
 
 use crate::graph;
-use crate::ir::Program;
+use crate::ir::{Func, Program};
 use crate::passes::{Pass, Passes};
 
 /// Runs the passes that are on, after recursive functions have been marked.
 pub fn optimize(program: &mut Program, passes: Passes) {
     if passes.has(Pass::Inline) {
-        inline::inline(program);
-        finish(program);
+        let templates = inline::Templates::of(program);
+        run(program, |func| inline::expand(func, &templates));
     }
     if !passes.has(Pass::Counts) && !passes.has(Pass::Checks) {
         return;
     }
     let effects = effects::Effects::of(program);
     if passes.has(Pass::Counts) {
-        program.funcs.iter_mut().for_each(|func| counts::elide(func, &effects));
-        finish(program);
+        run(program, |func| counts::elide(func, &effects));
     }
     if passes.has(Pass::Checks) {
-        program.funcs.iter_mut().for_each(|func| checks::remove(func, &effects));
-        finish(program);
+        run(program, |func| checks::remove(func, &effects));
     }
 }
 
-/// After a pass: blocks without a way to them go, and those with one way only join what leads there.
-fn finish(program: &mut Program) {
+/// Runs a pass on each function. Where it has changed ways, blocks without one go, and those with a single one join what
+/// leads there.
+fn run(program: &mut Program, pass: impl Fn(&mut Func) -> bool) {
     for func in &mut program.funcs {
-        graph::clean(func);
-        graph::join_blocks(func);
-        graph::clean(func);
+        if pass(func) {
+            graph::clean(func);
+            graph::join_blocks(func);
+            graph::clean(func);
+        }
     }
     debug_assert_eq!(crate::verify(program), Ok(()), "{}", crate::dump(program));
 }
