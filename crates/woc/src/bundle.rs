@@ -123,7 +123,10 @@ mod tests {
         let project = Project { root: "/home/x/p".into(), name: "p".into(), kind: Kind::Program, files, deps: vec![] };
         let bytes = encode(&project, &["LOUD".to_owned()], mir::Passes::ALL).unwrap();
         let back = decode(&bytes).unwrap();
-        assert_eq!((back.project.name.as_str(), back.flags, back.passes), ("p", vec!["LOUD".to_owned()], mir::Passes::ALL));
+        assert_eq!(
+            (back.project.name.as_str(), back.flags, back.passes),
+            ("p", vec!["LOUD".to_owned()], mir::Passes::ALL)
+        );
         let names: Vec<_> = back.project.files.iter().map(|f| f.display.as_str()).collect();
         assert_eq!(names, ["main.wo", "k/a/b.wo"]);
         assert_eq!(back.project.files[1].package.as_deref(), Some("k"));

@@ -3,6 +3,7 @@
 use diagnostics::Diagnostic;
 use diagnostics::span::{FileId, LineIndex};
 use mir::Passes;
+use mir::ir::Program;
 use project::Project;
 use syntax::ast;
 
@@ -84,11 +85,12 @@ pub enum Entry {
 
 /// Compiles in memory and runs; the result is the program's exit status, the error an internal failure.
 pub fn run(hir: &Hir, project: &Project, passes: Passes, entry: Entry, args: Vec<Vec<u8>>) -> Result<i32, String> {
-    let mut program = lower(hir, project, passes);
-    if let Entry::Test(number) = entry {
-        program.main = program.tests.get(number).map(|(_, entry)| *entry);
-    }
-    mir::keep_reachable(&mut program);
+    let program = lower(hir, project, passes, |program| {
+        if let Entry::Test(number) = entry {
+            program.main = program.tests.get(number).map(|(_, entry)| *entry);
+        }
+        mir::keep_reachable(program);
+    });
     let files = project.files.iter().map(|f| f.display.clone()).collect();
     let optimize = !passes.is_empty();
     let options = codegen::Options { optimize, verify: cfg!(debug_assertions), files, args };
@@ -97,8 +99,8 @@ pub fn run(hir: &Hir, project: &Project, passes: Passes, entry: Entry, args: Vec
     Ok(sched::run(image))
 }
 
-fn lower(hir: &Hir, project: &Project, passes: Passes) -> mir::ir::Program {
-    let mut program = mir::lower(hir, passes);
+fn lower(hir: &Hir, project: &Project, passes: Passes, select: impl FnOnce(&mut Program)) -> Program {
+    let mut program = mir::lower_part(hir, passes, select);
     let lines: Vec<LineIndex> = project.files.iter().map(|f| LineIndex::new(&f.bytes)).collect();
     let at = |file| usize::try_from(file).ok().and_then(|i: usize| lines.get(i));
     mir::resolve_lines(&mut program, |file, offset| at(file).map_or(0, |l| l.line_col(offset).0));
@@ -141,7 +143,7 @@ pub fn dump_lowered(hir: &Hir, project: &Project, stage: Stage, passes: Passes) 
         Stage::Gc => return Ok(analysis::dump_gc(hir)),
         _ => {}
     }
-    let program = lower(hir, project, passes);
+    let program = lower(hir, project, passes, |_| {});
     let options = codegen::Options { optimize: !passes.is_empty(), ..codegen::Options::default() };
     match stage {
         Stage::Clif => codegen::dump_clif(&program, &options),
