@@ -10,8 +10,9 @@ use super::facts::{Entry, Fact, Null, State, Word, null_test, range};
 use crate::ir::{Block, BlockId, Callee, CheckedOp, FloatOp, Func, InstKind, IntOp, Local, Rep, Term};
 use abi::layout;
 
-/// Functions with more instructions than this are left alone.
+/// Functions with more instructions than this are left alone, and those with more facts to keep, one per block and local.
 const LARGE: usize = 5_000;
+const FACTS: usize = 1_000_000;
 /// From this visit of a loop's head on, bounds that still move do so in large steps.
 const PATIENCE: u32 = 3;
 /// Constants that such steps stop at.
@@ -19,7 +20,8 @@ const MARKS: usize = 12;
 
 /// Rewrites `func`. True if blocks have changed.
 pub fn remove(func: &mut Func, effects: &Effects) -> bool {
-    if func.blocks.iter().map(|b| b.insts.len()).sum::<usize>() > LARGE {
+    let size: usize = func.blocks.iter().map(|b| b.insts.len()).sum();
+    if size > LARGE || func.blocks.len() * func.locals.len() > FACTS {
         return false;
     }
     let entries = Flow::run(func, effects);
