@@ -1,9 +1,12 @@
 #!/usr/bin/env python3
 """Side-by-side measurements, each as a ratio against the native peer in the same run.
 
-usage: bench/run.py [compute] [http] [compiler] [--runs N] [--secs S]
+usage: bench/run.py [compute] [passes] [http] [compiler] [--runs N] [--secs S]
 
 compute: the kernels of bench/compute, woc run against peers/compute (Rust -O3); ratio of the medians.
+passes:  the kernels of bench/passes, each with one optimisation left out (WO_OPT) or beside a kernel that cannot have
+         it, against itself, interleaved; ratio of the medians, above 1 where the optimisation helps. Not among those
+         that run when none is named.
 http:    docs/examples/hello against an axum server with the same routes: server on core 0, wrk (64 keep-alive
          connections) on core 1, servers interleaved; requests per second of server CPU time, ratio of the medians.
 compiler: process time of `woc check` on hello with porch and on generated programs of 10,000 and 100,000 lines (whose
@@ -24,8 +27,8 @@ def build():
     subprocess.run(["cargo", "build", "--release", "--quiet"], cwd=PEERS, check=True)
 
 
-def kernels(command):
-    out = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
+def kernels(command, env=None):
+    out = subprocess.run(command, cwd=ROOT, env=env, check=True, capture_output=True, text=True).stdout
     rows = {}
     for line in out.splitlines():
         name, _rep, ms, check = line.split(maxsplit=3)
@@ -50,6 +53,33 @@ def compute(runs):
         print(f"  {name:10s} {ratio:5.2f}   ours {statistics.median(a):7.1f} ms ({min(a):.1f}..{max(a):.1f})"
               f"   Rust {statistics.median(b):7.1f} ms ({min(b):.1f}..{max(b):.1f})")
     print(f"  geometric mean {math.exp(statistics.mean(logs)):.2f}")
+
+
+# Kernel of bench/passes: what it shows, and what it is compared with: WO_OPT, or another kernel.
+PASSES = [("counts", "count and drop elision", "-counts"), ("moves", "moves at the last use", "-counts"),
+          ("borrow", "borrowing variables", "-borrow,-counts"), ("bounds", "bounds checks", "-checks"),
+          ("nils", "nil checks", "-checks"), ("fib", "inlining", "-inline"), ("fold", "constant folding", "-fold,-checks"),
+          ("append", "in-place append", "append_shared"),
+          ("interpolation", "one-allocation interpolation", "interpolation_steps")]
+
+
+def passes(runs):
+    times = {}
+    for _ in range(runs):
+        for opt in ["1"] + sorted({other for _, _, other in PASSES if other.startswith("-")}):
+            env = dict(os.environ, WO_OPT=opt)
+            for name, rows in kernels([WOC, "run", "bench/passes", "--", "1"], env).items():
+                times.setdefault((name, opt), []).extend(rows)
+    print(f"passes: woc run bench/passes, {runs} times (time without the optimisation / with it)")
+    for name, what, other in PASSES:
+        off = times[(name, other) if other.startswith("-") else (other, "1")]
+        on = times[(name, "1")]
+        if {check for _, check in on} != {check for _, check in off}:
+            sys.exit(f"{name}: the results differ")
+        a, b = [t for t, _ in off], [t for t, _ in on]
+        print(f"  {name:14s} {statistics.median(a) / statistics.median(b):6.2f}   {what:29s} {other:20s}"
+              f" {statistics.median(a):7.1f} ms ({min(a):.1f}..{max(a):.1f})"
+              f"   with {statistics.median(b):7.1f} ms ({min(b):.1f}..{max(b):.1f})")
 
 
 def free_port():
@@ -232,16 +262,18 @@ def compiler(runs):
 
 def main():
     args = argparse.ArgumentParser()
-    args.add_argument("what", nargs="*", metavar="compute|http|compiler")
+    args.add_argument("what", nargs="*", metavar="compute|passes|http|compiler")
     args.add_argument("--runs", type=int, default=6)
     args.add_argument("--secs", type=int, default=4)
     a = args.parse_args()
     what = a.what or ["compute", "http", "compiler"]
-    if unknown := set(what) - {"compute", "http", "compiler"}:
+    if unknown := set(what) - {"compute", "passes", "http", "compiler"}:
         args.error(f"unknown measurement: {', '.join(sorted(unknown))}")
     build()
     if "compute" in what:
         compute(max(5, a.runs))
+    if "passes" in what:
+        passes(max(5, a.runs))
     if "http" in what:
         http(a.runs, a.secs)
     if "compiler" in what:

@@ -96,6 +96,10 @@ fn run_passes_the_status_and_arguments_on() {
     let out = tree.woc_env(&["run", "a.wo"], &[("WO_OPT", "0")]);
     assert_status(&out, 7);
     assert!(out.stdout.is_empty() && out.stderr.is_empty());
+    assert_status(&tree.woc_env(&["run", "a.wo"], &[("WO_OPT", "-counts,-checks")]), 7);
+    let out = tree.woc_env(&["run", "a.wo"], &[("WO_OPT", "fast")]);
+    assert_status(&out, 2);
+    assert!(out.stderr_text().starts_with("woc: WO_OPT is 0, 1 or a list of "), "{}", out.stderr_text());
 }
 
 #[test]

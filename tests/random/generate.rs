@@ -90,6 +90,34 @@ class D {
     return len(self.names)
   }
 }
+class Holder {
+  c: C
+  t: Text = \"h\"
+}
+fn peek(c: C) -> Text { return c.t }
+fn rename(mut c: C, t: Text) { c.t = t }
+fn relink(mut c: C) { c.next = C { n: c.n } }
+fn follow(c: C) -> Int {
+  let n = c.next
+  if n == nil { return c.n }
+  return n.n + len(n.t)
+}
+fn drop_first(mut xs: multi C) { if len(xs) > 1 { shift(xs) } }
+fn drop_last(mut xs: multi Int) { if len(xs) > 1 { pop(xs) } }
+fn total(xs: multi Int) -> Int {
+  let t = 0
+  let i = 0
+  while i < len(xs) {
+    t += xs[i]
+    i += 1
+  }
+  return t
+}
+fn keep(take c: C, mut xs: multi C) { if len(xs) < 20 { push(xs, c) } }
+fn wrap(take c: C, take t: Text, bad: Bool) -> Holder {
+  if bad { trap(\"not wrapped\") }
+  return Holder { c: c, t: t }
+}
 fn cut(t: Text) -> Text { return substr(t, 0, 24) }
 fn show_u(u: U) -> Text {
   return switch u {
@@ -610,6 +638,9 @@ impl Generator {
                         _ => format!("{c}.items = {}", self.value(Ints, d)),
                     };
                     self.line(&text);
+                    if self.below(3) == 0 {
+                        self.alias(&c);
+                    }
                 }
             }
             6 | 7 => {
@@ -764,9 +795,79 @@ impl Generator {
         }
     }
 
+    /// A walk by index over a list that the body may change.
+    fn walk(&mut self, d: usize) {
+        let (list, item) = self.pick(&[(Ints, Int), (Texts, Text), (Classes, Class)]);
+        let Some(xs) = self.variable(list, false) else { return self.print(d) };
+        let (i, x) = (self.fresh("i"), self.fresh("x"));
+        let start = self.pick(&["0", "0", "0", "1", "-1"]);
+        self.line(&format!("let {i} = {start}"));
+        let more = self.pick(&["i < len(xs)", "i < len(xs) and i < 9", "i < 3", "i <= len(xs) - 1 and i < 9"]);
+        self.line(&format!("while {} {{", more.replace("xs", &xs).replace('i', &i)));
+        self.scoped(|g| {
+            let step = g.pick(&["1", "1", "2"]);
+            // First, so that `continue` does not pass it.
+            g.line(&format!("let {x} = {xs}[{i}]"));
+            g.line(&format!("{i} += {step}"));
+            g.declare(&x, item, false);
+            g.declare(&i, Int, true);
+            for _ in 0..2 {
+                match g.below(6) {
+                    0 => g.shrink(list, &xs),
+                    1 => g.line(&shown(item, &format!("{xs}[{i}]"))),
+                    2 => g.line(&shown(item, &format!("{xs}[{i} - {step}]"))),
+                    3 if item == Class => g.alias(&x),
+                    _ => g.statement(d),
+                }
+            }
+            g.line(&shown(item, &x));
+        });
+        self.line("}");
+    }
+
+    fn shrink(&mut self, list: Ty, xs: &str) {
+        let text = match (self.below(4), list) {
+            (0, Ints) => format!("drop_last({xs})"),
+            (0, Classes) => format!("drop_first({xs})"),
+            (1, Classes) => format!("{xs}[len({xs}) - 1] = C {{ t: \"new\" }}"),
+            (2, _) => format!("if len({xs}) > 1 {{ shift({xs}) }}"),
+            _ => format!("pop({xs})"),
+        };
+        self.line(&text);
+    }
+
+    /// Uses of an object under several names, some of which lose it.
+    fn alias(&mut self, c: &str) {
+        let other = self.fresh("y");
+        self.line(&format!("let {other} = {c}"));
+        for _ in 0..3 {
+            let text = match self.below(9) {
+                0 => format!("rename({other}, {c}.t .. \"!\")"),
+                1 => format!("print(cut(peek({c}) .. peek({other})))"),
+                2 => format!("relink({c})"),
+                3 => format!("print(\"${{follow({other})}}\")"),
+                4 => match self.variable(Classes, false) {
+                    Some(xs) => format!("keep({other}, {xs})"),
+                    None => format!("rename({c}, \"alone\")"),
+                },
+                5 => {
+                    let bad = self.pick(&["false", "false", "true"]);
+                    format!("print(wrap({other}, {c}.t, {bad}).c.t)")
+                }
+                6 => format!("if {c}.next != nil {{ {c}.next = nil }}"),
+                7 => format!("{c}.t = {other}.t .. \".\""),
+                _ => format!("print(\"${{total({c}.items)}} ${{len({other}.items)}}\")"),
+            };
+            self.line(&text);
+        }
+        self.line(&format!("{c}.t = cut({other}.t)"));
+        self.declare(&other, Class, false);
+    }
+
     fn repeat(&mut self, d: usize) {
         self.loops += 1;
-        match self.below(4) {
+        match self.below(6) {
+            4 | 5 => self.walk(d),
             0 => {
                 let i = self.fresh("i");
                 self.line(&format!("let {i} = 0"));

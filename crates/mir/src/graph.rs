@@ -1,7 +1,7 @@
 //! Graph facts of finished MIR: successors, removal of unreachable blocks, and which functions lie on a cycle of the
 //! call graph.
 
-use crate::ir::{BlockId, Callee, Func, InstKind, Local, Program, Term};
+use crate::ir::{Block, BlockId, Callee, Func, InstKind, Local, Program, Term};
 
 impl Term {
     /// Calls `f` with every block that this terminator leads to.
@@ -20,7 +20,7 @@ impl Term {
         }
     }
 
-    fn each_target_mut(&mut self, mut f: impl FnMut(&mut BlockId)) {
+    pub fn each_target_mut(&mut self, mut f: impl FnMut(&mut BlockId)) {
         match self {
             Term::Jump(to) => f(to),
             Term::Branch { then, otherwise, .. } => {
@@ -120,7 +120,7 @@ impl InstKind {
         }
     }
 
-    fn unwind_mut(&mut self) -> Option<&mut BlockId> {
+    pub fn unwind_mut(&mut self) -> Option<&mut BlockId> {
         match self {
             InstKind::Checked { unwind, .. }
             | InstKind::Element { unwind, .. }
@@ -161,6 +161,44 @@ pub fn clean(func: &mut Func) {
         seen.get(at - 1).copied().unwrap_or(false)
     });
     rename(func, |id| ids.get(id.0 as usize).copied().unwrap_or(id));
+}
+
+/// A block that is left by a jump goes on with its target where nothing else leads there. The targets stay without a way
+/// to them. Cold blocks stay apart: unwind edges enter their chains anywhere.
+pub fn join_blocks(func: &mut Func) {
+    let mut ways = vec![0u32; func.blocks.len()];
+    let mut count = |to: BlockId| {
+        if let Some(n) = ways.get_mut(to.0 as usize) {
+            *n += 1;
+        }
+    };
+    count(BlockId(0));
+    func.entry_unwind.iter().for_each(|to| count(*to));
+    for block in &func.blocks {
+        block.insts.iter().filter_map(|i| i.kind.unwind()).for_each(&mut count);
+        block.term.each_target(&mut count);
+    }
+    let next = |block: &Block| match block.term {
+        Term::Jump(to) if !block.cold && ways.get(to.0 as usize) == Some(&1) => Some(to.0 as usize),
+        _ => None,
+    };
+    let mut inner = vec![false; func.blocks.len()];
+    for to in func.blocks.iter().filter_map(next) {
+        inner.get_mut(to).into_iter().for_each(|slot| *slot = true);
+    }
+    // From the first block of each chain, so that an instruction moves once.
+    for first in (0..func.blocks.len()).filter(|at| inner.get(*at) == Some(&false)) {
+        while let Some(to) = func.blocks.get(first).and_then(next)
+            && func.blocks.get(to).is_some_and(|block| !block.cold)
+        {
+            let Some(block) = func.blocks.get_mut(to) else { break };
+            let (insts, term) =
+                (std::mem::take(&mut block.insts), std::mem::replace(&mut block.term, Term::Unreachable));
+            let Some(block) = func.blocks.get_mut(first) else { break };
+            block.insts.extend(insts);
+            block.term = term;
+        }
+    }
 }
 
 /// An edge to an empty block that jumps on leads where that block leads. Cold and warm blocks are not mixed, so that

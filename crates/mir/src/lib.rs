@@ -11,23 +11,37 @@ mod builder;
 mod dump;
 mod effects;
 mod graph;
-mod inline;
 pub mod ir;
 mod lower;
+mod opt;
+mod passes;
 mod quiet;
 mod reach;
 mod shapes;
 mod verify;
 
 pub use dump::dump;
+pub use passes::{Pass, Passes};
 pub use reach::keep_reachable;
 pub use verify::verify;
 
-/// Lowers a checked program. With `optimize` constants are folded and references that a longer-lived variable holds
-/// are not counted again; what the program does is the same.
+/// Lowers a checked program and optimises it with these passes (`true`: all); what the program does is the same.
 #[must_use]
-pub fn lower(program: &analysis::hir::Program, optimize: bool) -> ir::Program {
-    let out = lower::lower_program(program, optimize);
+pub fn lower(program: &analysis::hir::Program, passes: impl Into<Passes>) -> ir::Program {
+    lower_part(program, passes, |_| {})
+}
+
+/// `lower`, with `select` in front of the optimisations: what it takes out is not worked on.
+#[must_use]
+pub fn lower_part(
+    program: &analysis::hir::Program,
+    passes: impl Into<Passes>,
+    select: impl FnOnce(&mut ir::Program),
+) -> ir::Program {
+    let passes = passes.into();
+    let mut out = lower::lower_program(program, passes);
+    select(&mut out);
+    opt::optimize(&mut out, passes);
     debug_assert_eq!(verify(&out), Ok(()), "{}", dump(&out));
     out
 }

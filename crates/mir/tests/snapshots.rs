@@ -204,6 +204,145 @@ fn folding_keeps_traps() {
 }
 
 #[test]
+fn folding_goes_through_calls() {
+    let mut p = program();
+    let area = bin(BinaryOp::IntMul, int(6), int(7));
+    let six = func(&mut p, "answer", 0, &[], INT, vec![ret(area)]);
+    let test = bin(BinaryOp::IntLt, call(six, vec![], INT), int(42));
+    let _ = func(&mut p, "f", 0, &[], INT, vec![if_(test, vec![ret(int(1))]), ret(call(six, vec![], INT))]);
+    // One way is left, without a call, a comparison or a branch.
+    expect(&p, 1, true, "folding-inlined");
+}
+
+#[test]
+fn interpolation_is_one_allocation() {
+    let mut p = program();
+    let parts = vec![text("<"), var(0, INT), text("|"), var(1, TEXT), text("-"), text(">")];
+    let _ = func(&mut p, "f", 2, &[("n", INT), ("t", TEXT)], TEXT, vec![ret(concat(parts))]);
+    expect(&p, 0, true, "interpolation");
+}
+
+#[test]
+fn small_methods_that_push() {
+    let mut p = program();
+    let ints = multi_ty(&mut p, INT);
+    let class = class(&mut p, "Bag", &[("n", INT)]);
+    p.classes[class.0 as usize].fields.push(Field {
+        name: "items".into(),
+        ty: ints,
+        span: Default::default(),
+        read_only: false,
+        default: Some(Default_::EmptyMulti),
+    });
+    let ty = class_ty(&mut p, class);
+    let items = || field(var(0, ty), class, 1, ints);
+    let last =
+        func(&mut p, "Bag.size", 1, &[("self", ty)], INT, vec![ret(builtin(Builtin::LenMulti, vec![items()], INT))]);
+    let push = run(builtin(Builtin::Push, vec![items(), call(last, vec![var(0, ty)], INT)], VOID));
+    let _ = func(&mut p, "Bag.grow", 1, &[("self", ty)], VOID, vec![push]);
+    // `size` is inlined; a push is an instruction, not a call, and the container is loaded once.
+    expect(&p, 1, true, "push-inlined");
+}
+
+/// `fn use(b: Box) -> Int`, which leaves the program's objects in their places, or does not.
+fn user(p: &mut Program, class: ClassId, replaces: bool) -> FuncId {
+    let ty = class_ty(p, class);
+    let name = Place::Field(var(0, ty), class, 0);
+    let mut body = vec![ret(builtin(Builtin::LenText, vec![field(var(0, ty), class, 0, TEXT)], INT))];
+    if replaces {
+        body.insert(0, set(name, text("new")));
+    }
+    func(p, if replaces { "replace" } else { "use" }, 1, &[("b", ty)], INT, body)
+}
+
+#[test]
+fn counts_around_calls() {
+    let mut p = program();
+    let class = class(&mut p, "Box", &[("name", TEXT)]);
+    let ty = class_ty(&mut p, class);
+    let boxes = multi_ty(&mut p, ty);
+    for replaces in [false, true] {
+        let callee = user(&mut p, class, replaces);
+        let looked_up = ex(ExprKind::Element(bx(var(0, boxes)), bx(int(0))), ty);
+        let sum = bin(BinaryOp::IntAdd, call(callee, vec![looked_up], INT), int(1));
+        let _ = func(&mut p, "f", 1, &[("bs", boxes)], INT, vec![ret(sum)]);
+    }
+    // The caller of `f` holds the list, and nothing takes the element out of it.
+    expect(&p, 1, true, "counts-quiet");
+    expect(&p, 3, true, "counts-replacing");
+}
+
+#[test]
+fn counts_of_moves() {
+    let mut p = program();
+    let texts = multi_ty(&mut p, TEXT);
+    let t = || var(2, TEXT);
+    let push = || run(builtin(Builtin::Push, vec![var(0, texts), t()], VOID));
+    let made = let_(2, concat(vec![text("t"), var(1, INT)]));
+    let locals = [("ts", texts), ("n", INT), ("t", TEXT)];
+    let print_len = print_int(builtin(Builtin::LenText, vec![t()], INT));
+    // Two reads, the last of which hands the text over; traps before and after it release what is held then.
+    let body = vec![made.clone(), print_len.clone(), push(), print(text("done"))];
+    let _ = func(&mut p, "last", 2, &locals, VOID, body);
+    let _ = func(&mut p, "not_last", 2, &locals, VOID, vec![made, push(), print_len]);
+    expect(&p, 0, true, "move-at-last-use");
+    expect(&p, 1, true, "no-move");
+}
+
+#[test]
+fn null_checks() {
+    let mut p = program();
+    let class = class(&mut p, "Node", &[("n", INT)]);
+    let ty = class_ty(&mut p, class);
+    let some = maybe(&mut p, ty);
+    let n = || field(ex(ExprKind::Unwrap(bx(var(0, some)), OnNil::TrapReceiver), ty), class, 0, INT);
+    let is_nil = ex(ExprKind::IsNil { operand: bx(var(0, some)), negated: false }, BOOL);
+    // The first check decides the second and the comparison.
+    let body = vec![print_int(n()), print_int(n()), if_(is_nil.clone(), vec![ret(int(1))]), ret(int(0))];
+    let _ = func(&mut p, "checked", 1, &[("x", some)], INT, body);
+    // The comparison decides the check.
+    let _ = func(&mut p, "tested", 1, &[("x", some)], INT, vec![if_(is_nil, vec![ret(int(1))]), ret(n())]);
+    expect(&p, 0, true, "null-checks");
+    expect(&p, 1, true, "null-tested");
+}
+
+#[test]
+fn bounds_checks() {
+    let mut p = program();
+    let ints = multi_ty(&mut p, INT);
+    let (xs, i) = (|| var(0, ints), || var(1, INT));
+    let at = |index: Expr| print_int(ex(ExprKind::Element(bx(xs()), bx(index)), INT));
+    let step = stmt(StmtKind::OpAssign(Place::Local(LocalId(1)), BinaryOp::IntAdd, int(1)));
+    let walk = |body: Vec<Stmt>| {
+        let more = bin(BinaryOp::IntLt, i(), builtin(Builtin::LenMulti, vec![xs()], INT));
+        vec![let_(1, int(0)), while_(more, body)]
+    };
+    let locals = [("xs", ints), ("i", INT)];
+    let _ = func(&mut p, "walk", 1, &locals, VOID, walk(vec![at(i()), step.clone()]));
+    let pop = run(builtin(Builtin::Pop, vec![xs()], INT));
+    let _ = func(&mut p, "shrink", 1, &locals, VOID, walk(vec![pop, at(i()), at(i()), step.clone()]));
+    let next = bin(BinaryOp::IntAdd, i(), int(1));
+    let _ = func(&mut p, "next", 1, &locals, VOID, walk(vec![at(next), step]));
+    expect(&p, 0, true, "bounds-walk");
+    // Another length: the first access is checked, the second one is as good as the first.
+    expect(&p, 1, true, "bounds-shrink");
+    expect(&p, 2, true, "bounds-next");
+}
+
+#[test]
+fn passes_can_be_left_out() {
+    let mut p = program();
+    let ints = multi_ty(&mut p, INT);
+    let body = vec![for_in(1, var(0, ints), vec![print_int(var(1, INT))])];
+    let _ = func(&mut p, "f", 1, &[("xs", ints), ("x", INT)], VOID, body);
+    let has = |passes: &str, what: &str| {
+        mir::dump(&mir::lower(&p, mir::Passes::parse(passes).expect("passes"))).contains(what)
+    };
+    assert!(has("1", "element unchecked") && !has("-checks", "element unchecked"));
+    assert!(has("-checks", " !b") && has("0", "element %"));
+}
+
+#[test]
 fn layouts() {
     let mut p = program();
     let some = p.types.nullable(INT);

@@ -150,7 +150,7 @@ fn build_session(mut session: Session<'_>, out: Option<&Path>) -> i32 {
     if !pipeline::has_main(&hir) {
         return session.no_main();
     }
-    let code = match pipeline::build(&hir, &session.project, session.invocation.optimize) {
+    let code = match pipeline::build(&hir, &session.project, session.invocation.passes) {
         Ok(code) => code,
         Err(what) => return crash::failed(&what),
     };
@@ -176,7 +176,7 @@ fn run(invocation: &Invocation, path: &Path, args: &[OsString]) -> i32 {
         return session.no_main();
     }
     let args = args.iter().map(|a| a.clone().into_vec()).collect();
-    match pipeline::run(&hir, &session.project, invocation.optimize, Entry::Main, args) {
+    match pipeline::run(&hir, &session.project, invocation.passes, Entry::Main, args) {
         Ok(status) => status,
         Err(what) => crash::failed(&what),
     }
@@ -224,7 +224,7 @@ fn run_test(invocation: &Invocation, path: &Path, number: usize) -> i32 {
     };
     match session.analyse(Tests::Keep) {
         Some(hir) if number < hir.tests.len() => {
-            match pipeline::run(&hir, &session.project, invocation.optimize, Entry::Test(number), Vec::new()) {
+            match pipeline::run(&hir, &session.project, invocation.passes, Entry::Test(number), Vec::new()) {
                 Ok(status) => status,
                 Err(what) => crash::failed(&what),
             }
@@ -263,7 +263,7 @@ fn dump(invocation: &Invocation, stage: Stage, path: &Path) -> i32 {
             return usage_error("this dump is not available yet in this version");
         }
         Stage::Hir | Stage::Gc | Stage::Mir | Stage::Clif | Stage::Asm => match session.analyse(Tests::Drop) {
-            Some(hir) => pipeline::dump_lowered(&hir, &session.project, stage, invocation.optimize),
+            Some(hir) => pipeline::dump_lowered(&hir, &session.project, stage, invocation.passes),
             None => Ok(String::new()),
         },
     };

@@ -33,7 +33,7 @@ pub struct Invocation {
     /// Build flags of `-D`.
     pub flags: Vec<String>,
     pub format: Format,
-    pub optimize: bool,
+    pub passes: mir::Passes,
 }
 
 #[derive(Clone, Debug)]
@@ -205,8 +205,15 @@ pub fn parse(args: Vec<OsString>) -> Result<Invocation, i32> {
         FormatName::Short => Format::Short,
         FormatName::Json => Format::Json,
     };
-    let optimize = !cli.common.no_opt && std::env::var_os("WO_OPT").is_none_or(|v| v != "0");
-    Ok(Invocation { action, flags: cli.common.define, format, optimize })
+    let passes = if cli.common.no_opt { mir::Passes::NONE } else { passes_of_environment()? };
+    Ok(Invocation { action, flags: cli.common.define, format, passes })
+}
+
+/// The optimisations that `WO_OPT` leaves: `0` none, `-NAME,…` all but those.
+fn passes_of_environment() -> Result<mir::Passes, i32> {
+    let value = std::env::var_os("WO_OPT").unwrap_or_default();
+    let passes = value.to_str().and_then(mir::Passes::parse);
+    passes.ok_or_else(|| usage_error("WO_OPT is 0, 1 or a list of -fold, -borrow, -inline, -counts, -checks"))
 }
 
 pub fn help_text() -> &'static str {
@@ -214,7 +221,7 @@ pub fn help_text() -> &'static str {
 }
 
 fn plain(action: Action) -> Invocation {
-    Invocation { action, flags: Vec::new(), format: Format::Human, optimize: true }
+    Invocation { action, flags: Vec::new(), format: Format::Human, passes: mir::Passes::ALL }
 }
 
 /// Prints one line and the usage; gives the exit status.

@@ -5,6 +5,8 @@ use std::path::Path;
 use codegen::{Code, Machine};
 use diagnostics::Diagnostic;
 use diagnostics::span::{FileId, LineIndex};
+use mir::Passes;
+use mir::ir::Program;
 use project::{Project, ProjectFile};
 use syntax::ast;
 
@@ -92,16 +94,16 @@ pub enum Entry {
 }
 
 /// Compiles in memory and runs; the result is the program's exit status, the error an internal failure.
-pub fn run(hir: &Hir, project: &Project, optimize: bool, entry: Entry, args: Vec<Vec<u8>>) -> Result<i32, String> {
+pub fn run(hir: &Hir, project: &Project, passes: Passes, entry: Entry, args: Vec<Vec<u8>>) -> Result<i32, String> {
     let files = project.files.iter().map(|f| f.display.clone()).collect();
-    let code = compile(hir, project, entry, options(optimize, Machine::Host, files))?;
+    let code = compile(hir, project, entry, passes, Machine::Host, files)?;
     Ok(sched::run(codegen::load(code, args)?))
 }
 
 /// The program as bytes for `run_built`, which any machine may load.
-pub fn build(hir: &Hir, project: &Project, optimize: bool) -> Result<Vec<u8>, String> {
+pub fn build(hir: &Hir, project: &Project, passes: Passes) -> Result<Vec<u8>, String> {
     let files = project.files.iter().map(built_name).collect();
-    compile(hir, project, Entry::Main, options(optimize, Machine::Baseline, files))?.encode()
+    compile(hir, project, Entry::Main, passes, Machine::Baseline, files)?.encode()
 }
 
 /// Why a built program did not run.
@@ -131,21 +133,26 @@ fn built_name(file: &ProjectFile) -> String {
     parts.collect::<Vec<_>>().join("/")
 }
 
-fn options(optimize: bool, machine: Machine, files: Vec<String>) -> codegen::Options {
-    codegen::Options { optimize, verify: cfg!(debug_assertions), machine, files }
-}
-
-fn compile(hir: &Hir, project: &Project, entry: Entry, options: codegen::Options) -> Result<Code<'static>, String> {
-    let mut program = lower(hir, project, options.optimize);
-    if let Entry::Test(number) = entry {
-        program.main = program.tests.get(number).map(|(_, entry)| *entry);
-    }
-    mir::keep_reachable(&mut program);
+fn compile(
+    hir: &Hir,
+    project: &Project,
+    entry: Entry,
+    passes: Passes,
+    machine: Machine,
+    files: Vec<String>,
+) -> Result<Code<'static>, String> {
+    let program = lower(hir, project, passes, |program| {
+        if let Entry::Test(number) = entry {
+            program.main = program.tests.get(number).map(|(_, entry)| *entry);
+        }
+        mir::keep_reachable(program);
+    });
+    let options = codegen::Options { optimize: !passes.is_empty(), verify: cfg!(debug_assertions), machine, files };
     codegen::compile(&program, &options)
 }
 
-fn lower(hir: &Hir, project: &Project, optimize: bool) -> mir::ir::Program {
-    let mut program = mir::lower(hir, optimize);
+fn lower(hir: &Hir, project: &Project, passes: Passes, select: impl FnOnce(&mut Program)) -> Program {
+    let mut program = mir::lower_part(hir, passes, select);
     let lines: Vec<LineIndex> = project.files.iter().map(|f| LineIndex::new(&f.bytes)).collect();
     let at = |file| usize::try_from(file).ok().and_then(|i: usize| lines.get(i));
     mir::resolve_lines(&mut program, |file, offset| at(file).map_or(0, |l| l.line_col(offset).0));
@@ -182,14 +189,14 @@ fn heading(out: &mut String, display: &str) {
 }
 
 /// The text of a stage behind the checker.
-pub fn dump_lowered(hir: &Hir, project: &Project, stage: Stage, optimize: bool) -> Result<String, String> {
+pub fn dump_lowered(hir: &Hir, project: &Project, stage: Stage, passes: Passes) -> Result<String, String> {
     match stage {
         Stage::Hir => return Ok(analysis::dump_hir(hir)),
         Stage::Gc => return Ok(analysis::dump_gc(hir)),
         _ => {}
     }
-    let program = lower(hir, project, optimize);
-    let options = codegen::Options { optimize, ..codegen::Options::default() };
+    let program = lower(hir, project, passes, |_| {});
+    let options = codegen::Options { optimize: !passes.is_empty(), ..codegen::Options::default() };
     match stage {
         Stage::Clif => codegen::dump_clif(&program, &options),
         Stage::Asm => codegen::dump_asm(&program, &options),

@@ -105,7 +105,7 @@ fn run_one(
     let cannot = |e: std::io::Error| Failure { summary: format!("cannot run it: {e}"), written: String::new() };
     let mut command = Command::new("/proc/self/exe");
     let _ = command.arg0("woc").arg("test").args(invocation.flags.iter().flat_map(|f| ["-D", f.as_str()]));
-    if !invocation.optimize {
+    if invocation.passes.is_empty() {
         let _ = command.arg("--no-opt");
     }
     let _ = command.arg("--only").arg(number.to_string()).arg("--").arg(path);

@@ -257,6 +257,28 @@ fn dumps_are_readable_and_stable() {
     assert_eq!(asm, crate::dump_asm(&program, &options).unwrap());
 }
 
+/// A push stores its element where there is room, and calls the runtime on a cold path only.
+#[test]
+fn pushes_are_inline() {
+    let mut f = Build::new("f", &[Rep::Obj, Rep::Int], &[]);
+    let unwind = f.resume();
+    let push = InstKind::Push { multi: Local(0), first: Local(1), second: None, unwind };
+    let _ = f.push(push).term(Term::Return(vec![]));
+    let clif = crate::dump_clif(&program(vec![f.func]), &Options::default()).unwrap();
+    let name = clif.lines().find(|l| l.contains("%multi.push")).and_then(|l| l.trim().split(' ').next()).unwrap();
+    let (mut cold, mut stores, mut calls) = (false, 0, Vec::new());
+    for line in clif.lines().map(str::trim) {
+        if line.starts_with("block") {
+            cold = line.contains(" cold");
+        }
+        stores += u32::from(!cold && line.contains(" store"));
+        if line.contains(&format!("call {name}(")) {
+            calls.push(cold);
+        }
+    }
+    assert_eq!((stores, calls), (2, vec![true]), "element and length, and a call:\n{clif}");
+}
+
 /// Each call's result lives to the end, and is released by a chain of unwind blocks when a later call traps.
 #[test]
 fn long_unwind_chains() {

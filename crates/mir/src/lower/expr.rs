@@ -4,6 +4,7 @@ use super::FnLower;
 use super::value::{Own, Value};
 use crate::effects::{Effects, effects};
 use crate::ir::{InstKind, IntOp, Local, Rep};
+use crate::passes::Pass;
 use crate::shapes::Shape;
 use abi::{symbols, trap};
 use analysis::hir::{Expr, ExprKind, LocalId, OnNil, Ty, TyKind};
@@ -74,7 +75,7 @@ impl<'a> FnLower<'_, 'a> {
             }
             ExprKind::IntNeg(inner) => {
                 let v = self.expr_as(inner, Shape::One(Rep::Int));
-                if let Some(c) = v.cst.filter(|_| self.cx.optimize) {
+                if let Some(c) = v.cst.filter(|_| self.cx.passes.has(Pass::Fold)) {
                     return self.int_value(c.wrapping_neg());
                 }
                 let zero = self.b.int(0);

@@ -15,6 +15,7 @@ mod value;
 use crate::builder::Builder;
 use crate::effects::{self, Uses};
 use crate::ir::{BlockId, Func, FuncId, InstKind, Local, Rep, Term, TextId};
+use crate::passes::{Pass, Passes};
 use crate::shapes::{Layouts, Shape, never_null, shape};
 use abi::trap;
 use analysis::hir::{self, ClassId, LocalId, Ty, TyKind, Types};
@@ -23,11 +24,12 @@ use syntax::ast::Mode;
 use value::{Own, Value};
 
 pub use module::{callee_signature, lower_program};
+pub use operator::fold;
 
 /// What all functions share while they are lowered.
 pub struct Cx<'a> {
     program: &'a hir::Program,
-    optimize: bool,
+    passes: Passes,
     layouts: Layouts<'a>,
     texts: Vec<Vec<u8>>,
     text_index: FxHashMap<Vec<u8>, TextId>,
@@ -235,7 +237,7 @@ impl<'a> FnLower<'_, 'a> {
 
     /// A variable that owns its value and has a single read: that read may move the value, unless a loop repeats it.
     fn read_once(&self, local: LocalId) -> bool {
-        self.cx.optimize
+        self.cx.passes.has(Pass::Borrow)
             && self.params.get(local.0 as usize).is_none_or(|mode| *mode == Mode::Take)
             && self.uses.reads.get(local.0 as usize).is_some_and(|n| *n == 1)
     }

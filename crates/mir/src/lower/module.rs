@@ -4,6 +4,7 @@ use super::{Cx, lower_default, lower_func};
 use crate::builder::Builder;
 use crate::graph;
 use crate::ir::{BlockId, Callee, Func, FuncId, InstKind, Local, Program, Rep, Table, Term};
+use crate::passes::Passes;
 use crate::shapes::{Layouts, Shape, reply_of, shape};
 use abi::desc::Reply;
 use analysis::hir::{self, ClassId};
@@ -11,7 +12,7 @@ use rustc_hash::FxHashMap;
 use syntax::ast::Mode;
 
 /// HIR function ids are MIR function ids; made functions follow.
-pub fn lower_program(program: &hir::Program, optimize: bool) -> Program {
+pub fn lower_program(program: &hir::Program, passes: Passes) -> Program {
     let mut tables = Vec::new();
     let mut next = 0;
     for iface in &program.interfaces {
@@ -20,7 +21,7 @@ pub fn lower_program(program: &hir::Program, optimize: bool) -> Program {
     }
     let mut cx = Cx {
         program,
-        optimize,
+        passes,
         layouts: Layouts::new(program),
         texts: Vec::new(),
         text_index: FxHashMap::default(),
@@ -50,10 +51,6 @@ pub fn lower_program(program: &hir::Program, optimize: bool) -> Program {
         graph::clean(func);
     }
     graph::mark_recursive(&mut out);
-    if optimize {
-        crate::inline::inline(&mut out);
-        out.funcs.iter_mut().for_each(graph::clean);
-    }
     out
 }
 

@@ -3,6 +3,7 @@
 use super::FnLower;
 use super::value::{Own, Value};
 use crate::ir::{CheckedOp, FloatOp, InstKind, IntOp, Local, Rep};
+use crate::passes::Pass;
 use crate::shapes::Shape;
 use analysis::hir::{BinaryOp, Expr};
 
@@ -84,7 +85,7 @@ impl<'a> FnLower<'_, 'a> {
     pub fn apply(&mut self, op: BinaryOp, l: Value, r: Value) -> Value {
         match how(op) {
             How::Int(op) => {
-                if let (Some(a), Some(b), true) = (l.cst, r.cst, self.cx.optimize) {
+                if let (Some(a), Some(b), true) = (l.cst, r.cst, self.cx.passes.has(Pass::Fold)) {
                     return self.int_value(fold(op, a, b));
                 }
                 Value::int(self.b.int_op(op, l.a, r.a))
@@ -118,7 +119,7 @@ impl<'a> FnLower<'_, 'a> {
         if let (Some(op), Some(0..=63)) = (shift, r.cst) {
             return Value::int(self.b.int_op(op, l.a, r.a));
         }
-        if let (Some(a), Some(b), true) = (l.cst, r.cst, self.cx.optimize) {
+        if let (Some(a), Some(b), true) = (l.cst, r.cst, self.cx.passes.has(Pass::Fold)) {
             // Only what cannot trap: `checked_*` is `None` for 0 and for the smallest Int by -1.
             let folded = match op {
                 CheckedOp::Div => a.checked_div(b),
@@ -193,7 +194,7 @@ impl<'a> FnLower<'_, 'a> {
 }
 
 /// The operation on constants, as the machine does it.
-fn fold(op: IntOp, a: i64, b: i64) -> i64 {
+pub fn fold(op: IntOp, a: i64, b: i64) -> i64 {
     let shift = u32::try_from(b & 63).unwrap_or(0);
     match op {
         IntOp::Add => a.wrapping_add(b),

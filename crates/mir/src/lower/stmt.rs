@@ -4,6 +4,7 @@ use super::value::{Own, Value};
 use super::{FnLower, Loop};
 use crate::effects::Effects;
 use crate::ir::{BlockId, InstKind, IntOp, Local, Rep};
+use crate::passes::Pass;
 use crate::quiet::quiet;
 use crate::shapes::Shape;
 use abi::layout;
@@ -41,7 +42,7 @@ impl<'a> FnLower<'_, 'a> {
     /// Whether the variable could be a borrow of a place: it is never assigned, and it is given what was read there.
     fn may_borrow(&self, local: LocalId, value: Value) -> bool {
         let var = self.var(local);
-        self.cx.optimize
+        self.cx.passes.has(Pass::Borrow)
             && value.own == Own::Proj
             && value.shape.is_managed()
             && value.shape == var.shape
@@ -142,7 +143,7 @@ impl<'a> FnLower<'_, 'a> {
     /// A variable that is never assigned may borrow from another such variable: that one is in scope for longer, and
     /// holds its reference throughout.
     fn outlives(&self, local: LocalId, value: Value) -> bool {
-        self.cx.optimize
+        self.cx.passes.has(Pass::Borrow)
             && value.shape.is_managed()
             && !self.is_assigned(local)
             && matches!(value.own, Own::Var(source) if !self.is_assigned(source))
@@ -247,7 +248,7 @@ impl<'a> FnLower<'_, 'a> {
     fn iterable(&mut self, iter: &'a Expr) -> Value {
         let value = self.expr(iter);
         match value.own {
-            Own::Var(local) if self.cx.optimize && !self.is_assigned(local) => value,
+            Own::Var(local) if self.cx.passes.has(Pass::Borrow) && !self.is_assigned(local) => value,
             Own::Var(_) => {
                 let hold = self.temp_of(Rep::Obj, iter.ty);
                 self.b.retain(value.a);

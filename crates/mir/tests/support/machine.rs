@@ -309,9 +309,10 @@ impl<'a> Machine<'a> {
                 *self.word(l[i(base)], *offset) = l[i(src)];
             }
             InstKind::Kind(d, s) => l[i(d)] = i64::from(self.obj(l[i(s)]).kind),
-            InstKind::Element { dst, multi, index, words, unwind, .. } => {
+            InstKind::Element { dst, multi, index, words, checked, unwind } => {
                 let (m, index) = (l[i(multi)], l[i(index)]);
                 if index < 0 || index >= self.obj(m).words[0] {
+                    assert!(*checked, "index {index} is out of range");
                     self.raise(6, "multi index out of range");
                     return Some(*unwind);
                 }

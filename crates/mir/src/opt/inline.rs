@@ -29,16 +29,13 @@ enum Next {
     Return(Vec<Local>),
 }
 
-/// Repeats short ways through callees at their calls. To be called once, after recursive functions are marked.
-pub fn inline(program: &mut Program) {
-    let templates: FxHashMap<FuncId, Template> = program
-        .funcs
-        .iter()
-        .enumerate()
-        .filter_map(|(i, func)| Some((FuncId(u32::try_from(i).ok()?), template(func)?)))
-        .collect();
-    for func in &mut program.funcs {
-        expand(func, &templates);
+/// What can be repeated of a program's functions, once recursive ones are marked.
+pub struct Templates(FxHashMap<FuncId, Template>);
+
+impl Templates {
+    pub fn of(program: &Program) -> Templates {
+        let funcs = program.funcs.iter().enumerate();
+        Templates(funcs.filter_map(|(i, func)| Some((FuncId(u32::try_from(i).ok()?), template(func)?))).collect())
     }
 }
 
@@ -117,18 +114,20 @@ fn is_pure(block: &Block) -> bool {
     })
 }
 
-fn expand(func: &mut Func, templates: &FxHashMap<FuncId, Template>) {
+/// Repeats short ways through callees at their calls. True if there are any.
+pub fn expand(func: &mut Func, templates: &Templates) -> bool {
     if func.blocks.iter().map(|block| block.insts.len()).sum::<usize>() > LARGE {
-        return;
+        return false;
     }
     let mut grown = 0;
     for first in 0..func.blocks.len() {
         // What follows a call goes on in a new block.
         let mut next = Some(first);
         while let Some(at) = next {
-            next = expand_block(func, at, templates, &mut grown);
+            next = expand_block(func, at, &templates.0, &mut grown);
         }
     }
+    grown > 0
 }
 
 /// Expands the first call of block `at` that has a template.
