@@ -28,7 +28,7 @@ const IGNORED: &str = "target/\n.wo-deps/\n";
 pub fn create(name: &OsStr, library: bool) -> i32 {
     match files(name, library) {
         Ok(()) => {
-            let shown = Path::new(name).display();
+            let shown = name.to_string_lossy().replace(char::is_control, "\u{fffd}");
             output::stdout(&if library {
                 format!("made the library `{shown}`: test it with `woc test {shown}`\n")
             } else {
@@ -56,7 +56,7 @@ fn files(path: &OsStr, library: bool) -> Result<(), String> {
         return Err(format!("`{name}` is no name for a project: it is a reserved word of the language"));
     }
     if analysis::env::Env::is_namespace_name(name) {
-        return Err(format!("`{name}` is no name for a project: `use {name}` means the library's module of that name"));
+        return Err(format!("`{name}` is no name for a project: `use {name}` means a part of the standard library"));
     }
     let told = |what: &Path, e: &std::io::Error| format!("{}: {}", what.display(), project::system_text(e));
     std::fs::create_dir(dir).map_err(|e| match e.kind() {

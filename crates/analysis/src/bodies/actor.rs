@@ -103,7 +103,11 @@ impl<'a> Cx<'_, 'a> {
                     )
                     .label(format!("this is `{given}`"))
                     .note("messages go to addresses, which `spawn` gives")
-                    .help(if is_self(arg) { OWN_ADDRESS } else { "give the value of a `spawn C { … }`" }),
+                    .help(if is_self(arg) {
+                        OWN_ADDRESS
+                    } else {
+                        "give the value of a `spawn C { … }`"
+                    }),
                 );
                 (failed, Types::ERROR)
             }

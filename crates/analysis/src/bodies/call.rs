@@ -259,7 +259,8 @@ impl<'a> Cx<'_, 'a> {
         let skip = usize::from(recv.is_some());
         let wanted = decl.params.len().saturating_sub(skip);
         if wanted != args.len() {
-            let help = self.call_form(func, skip, name);
+            let own = if display == *name { self.own_method(name) } else { None };
+            let help = own.unwrap_or_else(|| self.call_form(func, skip, name));
             self.miscounted(wanted, args);
             return self.fail(
                 Diagnostic::error(403, span, format!("`{display}` takes {}, given {}", arguments(wanted), args.len()))
