@@ -506,7 +506,12 @@ fn no_block(inp: &mut Input<'_, '_>, open: Token, at: Token) -> Option<Diagnosti
         return None;
     };
     let span = span_of(inp, open);
-    Some(Diagnostic::error(101, span, "expected an expression, found a block").label(label).note(note).help(help))
+    Some(
+        Diagnostic::error(101, span, "expected an expression, found the `{` of a block")
+            .label(label)
+            .note(note)
+            .help(help),
+    )
 }
 
 fn switch(inp: &mut Input<'_, '_>, nb: bool) -> Res<Expr> {
