@@ -470,9 +470,17 @@ fn mark_broken(decl: &mut Decl) {
     }
 }
 
-/// Of a union, in whatever form, the variants belong to the names too.
+/// Of a union, in whatever form, the variants belong to the names too, and so do functions without their `fn`.
 fn names_of_unread(inp: &mut Input<'_, '_>, tokens: Tokens<'_>) -> Vec<Name> {
     let mut names = declared_names(inp, tokens);
+    for next in tokens.windows(3).take(UNREAD_MAX) {
+        if let [line, word, open] = next
+            && (line.kind, open.kind) == (K::Nl, K::LParen)
+            && word.kind.is_name()
+        {
+            names.push(ident_of(inp, *word).name);
+        }
+    }
     let is_union = tokens.iter().find(|t| t.kind != K::Pub).is_some_and(|t| t.kind == K::Type)
         || names.first().is_some_and(|n| matches!(n.as_str(), "enum" | "union" | "variant" | "import" | "from"));
     if is_union {
