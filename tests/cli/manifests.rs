@@ -103,6 +103,20 @@ fn dependencies_are_whole_and_flat() {
     }
 }
 
+/// What a library needs cannot come from its user's manifest: both reports say what to do instead.
+#[test]
+fn dependencies_of_dependencies_are_refused_with_a_way_out() {
+    let tree = with_dep("kit", "name = \"lib\"\n[deps]\nx = { path = \"../x\" }\n");
+    let out = tree.woc(&["check", "p"]);
+    assert!(out.stderr_text().contains("dependencies are flat: copy what it needs"), "{}", out.stderr_text());
+    tree.write("lib/wo.toml", b"name = \"lib\"\n");
+    tree.write("lib/own.wo", b"use other\npub fn own() {}\n");
+    let out = tree.woc(&["check", "p"]);
+    assert_status(&out, 1);
+    assert!(out.stderr_text().contains("WO-E216"), "{}", out.stderr_text());
+    assert!(out.stderr_text().contains("dependencies are flat, a library has only"), "{}", out.stderr_text());
+}
+
 #[test]
 fn a_key_is_no_module_directory() {
     let out = with_dep("sub", "name = \"lib\"\n").woc(&["check", "--format", "short", "p"]);

@@ -153,3 +153,16 @@ fn a_mistake_is_seldom_more_than_one_report() {
     assert!(count > 150, "{count}");
     assert!(repeated.len() * 100 <= count * REPEATED_MAX, "{} of {count}\n{}", repeated.len(), repeated.join("\n"));
 }
+
+/// Declarations of other languages, one behind the other, are each told what they are called here.
+#[test]
+fn foreign_declarations_are_reported_one_by_one() {
+    let source = b"struct P {\n    x: Int\n}\n\nenum E {\n    A\n    B\n}\n\ndef f(n) {\n    return n\n}\n\n\
+        fn main() { struct P { x: 1 } }\n";
+    let out = Tree::new(&[("main.wo", source)]).woc(&["check", "main.wo"]);
+    let stderr = out.stderr_text();
+    for (line, help) in [(1, "a class is"), (5, "a union is"), (10, "a function is"), (14, "")] {
+        assert!(stderr.contains(&format!("main.wo:{line}:")) && stderr.contains(help), "{stderr}");
+    }
+    assert_eq!(reports(&stderr).len(), 4, "{stderr}");
+}

@@ -122,8 +122,11 @@ fn new_makes_projects_that_work() {
     let tree = Tree::new(&[]);
     let out = tree.woc(&["new", "app"]);
     assert_status(&out, 0);
-    assert!(out.stdout.is_empty() && out.stderr.is_empty());
-    assert_status(&tree.woc(&["new", "--lib", "my-lib"]), 0);
+    assert_eq!(out.stdout_text(), "made the program `app`: run it with `woc run app`\n");
+    assert!(out.stderr.is_empty());
+    let out = tree.woc(&["new", "--lib", "my-lib"]);
+    assert_status(&out, 0);
+    assert_eq!(out.stdout_text(), "made the library `my-lib`: test it with `woc test my-lib`\n");
     for (name, main) in [("app", true), ("my-lib", false)] {
         let out = tree.woc(&["test", name]);
         assert_status(&out, 0);
@@ -132,6 +135,8 @@ fn new_makes_projects_that_work() {
         assert_status(&out, 0);
         assert!(out.stdout.is_empty() && out.stderr.is_empty());
         assert_eq!(tree.path(&format!("{name}/target/{name}")).exists(), main);
+        let ignored = std::fs::read_to_string(tree.path(&format!("{name}/.gitignore"))).expect("written");
+        assert_eq!(ignored, "target/\n.wo-deps/\n");
     }
     assert_eq!(tree.woc(&["run", "app"]).stdout_text(), "hello, world\n");
 }
@@ -146,6 +151,10 @@ fn new_refuses_what_exists_and_bad_names() {
     assert!(!tree.path("dir/wo.toml").exists());
     for name in ["", "a b", "..", "1x", "a\"b", "missing/x"] {
         assert_one_line(&tree.woc(&["new", name]), "woc: ");
+    }
+    for (name, why) in [("fn", "a reserved word"), ("json", "the standard library")] {
+        assert_one_line(&tree.woc(&["new", name]), why);
+        assert!(!tree.path(name).exists());
     }
     assert_usage(&tree.woc(&["new"]));
     assert_usage(&tree.woc(&["new", "--bin", "x"]));

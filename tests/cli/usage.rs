@@ -19,9 +19,28 @@ fn version_names_release_and_platform() {
 
 #[test]
 fn help_is_no_error() {
-    let out = woc(&["--help"]);
-    assert_status(&out, 0);
-    assert!(out.stdout_text().starts_with("usage: woc "));
+    for form in ["--help", "help"] {
+        let out = woc(&[form]);
+        assert_status(&out, 0);
+        assert!(out.stdout_text().starts_with("usage: woc "));
+    }
+}
+
+#[test]
+fn unknown_commands_are_no_paths() {
+    let tree = Tree::new(&[("chekc", HELLO), ("a.wo", HELLO)]);
+    for (args, line) in [
+        (&["chek", "a.wo"][..], "woc: unknown command `chek`: did you mean `check`?\n"),
+        (&["nwe"], "woc: unknown command `nwe`: did you mean `new`?\n"),
+        (&["compile", "a.wo"], "woc: unknown command `compile`\n"),
+    ] {
+        let out = tree.woc(args);
+        assert_usage(&out);
+        assert!(out.stderr_text().starts_with(line), "{}", out.stderr_text());
+    }
+    // What is there is a path, and without a near command a single word is one too.
+    assert!(!tree.woc(&["chekc"]).stderr_text().contains("unknown command"));
+    assert_one_line(&tree.woc(&["nothing-near"]), "nothing-near: ");
 }
 
 #[test]

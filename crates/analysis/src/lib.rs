@@ -23,6 +23,7 @@ pub mod types;
 
 pub use dump::dump_hir;
 pub use gc::dump_gc;
+pub use scope::nearest;
 
 use diagnostics::Diagnostic;
 use diagnostics::span::FileId;

@@ -371,7 +371,8 @@ impl Env<'_> {
 }
 
 /// See `Env::near`.
-pub(crate) fn nearest<'s>(name: &str, candidates: impl Iterator<Item = &'s str>) -> Option<String> {
+#[must_use]
+pub fn nearest<'s>(name: &str, candidates: impl Iterator<Item = &'s str>) -> Option<String> {
     // Comparing is quadratic in the length, and nobody mistypes a name this long.
     if name.len() > 64 {
         return None;

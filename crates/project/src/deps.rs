@@ -182,7 +182,7 @@ fn shape(entry: &DepEntry, dir: &Path, woc_version: &str) -> Result<Manifest, (S
     match theirs.deps.first() {
         Some(nested) => fault(
             &format!("it has dependencies of its own (`{}`)", nested.key),
-            Some("dependencies are flat: list what it needs in this manifest"),
+            Some("dependencies are flat: copy what it needs into it as a module, or make one library of both"),
         ),
         None => Ok(theirs),
     }

@@ -49,6 +49,7 @@ fn is_word(c: char) -> bool {
 
 pub(crate) fn advice(found: &Found<'_>) -> Advice {
     comment(found)
+        .or_else(|| dash(found))
         .or_else(|| match found.wanted {
             "an expression" => operand(found),
             "the end of the statement" => statement(found),
@@ -70,6 +71,14 @@ pub(crate) fn advice(found: &Found<'_>) -> Advice {
 fn comment(found: &Found<'_>) -> Option<Advice> {
     let slash = found.kind == K::Slash && (found.touches("/") || found.after.starts_with(['/', '*']));
     slash.then_some(("a comment runs from `--` to the end of its line", "write `-- …`"))
+}
+
+/// `a- 1`, which is the name `a-` and a number.
+fn dash(found: &Found<'_>) -> Option<Advice> {
+    let name = found.before.trim_end().strip_suffix('-')?;
+    let is_operand = matches!(found.kind, K::Int | K::Float | K::Ident);
+    (is_operand && name.ends_with(is_word))
+        .then_some(("a dash belongs to the name before it", "to subtract, put blanks around the minus: `a - b`"))
 }
 
 /// What has no operand in front of it, or between two operators.
@@ -352,9 +361,10 @@ fn binding(found: &Found<'_>) -> Option<Advice> {
         ("the name of a module", K::Str | K::StrOpen) => {
             ("a module is named by its path, without quotes", "write `use path/to/module`")
         }
-        ("`/` or the end of the line", K::As) => {
-            ("a module is called by the last part of its path", "leave the `as` and the name out")
-        }
+        ("`/` or the end of the line", K::As) => (
+            "the last part of a module's path is its name; there are no other names for it",
+            "leave the `as` and the name behind it out",
+        ),
         ("`/` or the end of the line", K::Dot | K::Colon) => (
             "`use` names a whole module; the parts of its path are separated by `/`",
             "write `use path/to/module` and call `module.name(…)`",
@@ -384,6 +394,10 @@ fn member(found: &Found<'_>) -> Option<Advice> {
             ),
             _ => ("a field's name stands before its type", "write `name: Type`"),
         },
+        ("a field, `fn`, `const` or `}`", K::Question) => (
+            "the mark of a field that may be nil stands at its type; before the name it is for `typedef`",
+            "write `name: ?Type`",
+        ),
         ("a field, `fn`, `const` or `}`", K::Let) => ("a field has no `let`", "write `name: Type = default`"),
         ("`=`, `,`, the end of the line or `}`" | "`,`, the end of the line or `}`", K::Semi) => {
             ("fields are separated by line breaks or commas", "leave the `;` out")
@@ -439,6 +453,9 @@ fn value(found: &Found<'_>) -> Option<Advice> {
             "`try` needs its `catch`; a trap that nobody catches goes on to the caller by itself",
             "leave the `try` out, or write `try … catch (e) …`",
         ),
+        ("`(` and the name of the error" | "the name of the error", _) => {
+            ("a `catch` names the error that it gets", "write `catch (e) value` or `catch (e) { … }`")
+        }
         ("a field name or `}`", kind) if is_statement_word(kind) && found.before.contains("loop") => {
             ("an endless loop is a `while`", "write `while true { … }`")
         }

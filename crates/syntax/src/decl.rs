@@ -17,7 +17,7 @@ use crate::state::{
 use crate::stmt::{block, late_brace};
 use crate::token::{K, Token};
 use crate::types::{double_nullable, ty};
-use crate::words::doctrine_error;
+use crate::words::{doctrine_error, foreign_declaration};
 
 /// Tokens of a broken union that are looked at for names.
 const UNREAD_MAX: usize = 400;
@@ -470,9 +470,17 @@ fn mark_broken(decl: &mut Decl) {
     }
 }
 
-/// Of a union, in whatever form, the variants belong to the names too.
+/// Of a union, in whatever form, the variants belong to the names too, and so do functions without their `fn`.
 fn names_of_unread(inp: &mut Input<'_, '_>, tokens: Tokens<'_>) -> Vec<Name> {
     let mut names = declared_names(inp, tokens);
+    for next in tokens.windows(3).take(UNREAD_MAX) {
+        if let [line, word, open] = next
+            && (line.kind, open.kind) == (K::Nl, K::LParen)
+            && word.kind.is_name()
+        {
+            names.push(ident_of(inp, *word).name);
+        }
+    }
     let is_union = tokens.iter().find(|t| t.kind != K::Pub).is_some_and(|t| t.kind == K::Type)
         || names.first().is_some_and(|n| matches!(n.as_str(), "enum" | "union" | "variant" | "import" | "from"));
     if is_union {
@@ -509,7 +517,8 @@ fn recover(inp: &mut Input<'_, '_>, at: Token) {
         same_line &= !(behind && token.kind == K::Nl);
         if behind && !same_line && is_declaration_word(inp, token, last) {
             let inner = inp.state().indent_of(token.start) > column;
-            if !inner && (last == K::Nl || (depth == 0 && parens == 0)) {
+            let is_outer = depth == 0 && parens == 0;
+            if !inner && (is_outer || (last == K::Nl && token.kind != K::Ident)) {
                 return;
             }
         }
@@ -540,8 +549,15 @@ fn is_declaration_word(inp: &mut Input<'_, '_>, token: Token, last: K) -> bool {
         K::Type => last == K::Nl,
         K::At | K::Inline => last == K::Nl,
         K::Test => ahead(inp, 1) == K::Str,
+        K::Ident => last == K::Nl && is_foreign_declaration(inp, token),
         _ => false,
     }
+}
+
+/// `struct Name {`, `def name(`.
+fn is_foreign_declaration(inp: &mut Input<'_, '_>, word: Token) -> bool {
+    let is_head = ahead(inp, 1).is_name() && matches!(ahead(inp, 2), K::LBrace | K::LParen);
+    is_head && std::str::from_utf8(text(inp, word)).is_ok_and(|word| foreign_declaration(word).is_some())
 }
 
 #[cfg(test)]

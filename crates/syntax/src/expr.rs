@@ -460,19 +460,57 @@ fn empty_map(inp: &mut Input<'_, '_>) -> Res<Expr> {
         let span = inp.state().span(open.start, at.end);
         return Ok(Expr { kind: ExprKind::EmptyMap, span });
     }
+    let diagnostic = if has_entries(inp, at) { None } else { no_block(inp, open, at) };
     let span = span_of(inp, at);
     let found = inp.state().describe(at);
-    let diagnostic = Diagnostic::error(101, span, format!("expected `}}` of an empty map, found {found}"))
-        .label("a map literal is empty")
-        .note("`{}` is the only map literal, and a block is not an expression");
     special(
         at,
-        if is_statement_word(at.kind) {
-            diagnostic.help("leave the braces out: an arm of `switch` holds statements up to the next `case`")
-        } else {
-            diagnostic
+        diagnostic.unwrap_or_else(|| {
+            Diagnostic::error(101, span, format!("expected `}}` of an empty map, found {found}"))
+                .label("a map literal is empty")
+                .note("`{}` is the only map literal, and a block is not an expression")
                 .help("start with `let m: map<K, V> = {}` and fill it with `set(m, key, value)` or `m[key] = value`")
-        },
+        }),
+    )
+}
+
+/// `key: …`, meant as a map.
+fn has_entries(inp: &mut Input<'_, '_>, at: Token) -> bool {
+    matches!(at.kind, K::Str | K::Int) || ahead(inp, 1) == K::Colon
+}
+
+/// Braces around statements where `open` was to begin a value.
+fn no_block(inp: &mut Input<'_, '_>, open: Token, at: Token) -> Option<Diagnostic> {
+    let before = inp.state().line_before(open.start);
+    let before = before.trim();
+    let is_arm = before.ends_with(':') && (before.contains("case ") || before.contains("default"));
+    let (label, note, help) = if before == "try" || before.ends_with(" try") {
+        (
+            "`try` takes one expression",
+            "only behind `catch (e)` a block may stand",
+            "put the statements into a function and try its call: `try work() catch (e) { … }`",
+        )
+    } else if is_arm {
+        (
+            "an arm has no braces",
+            "the statements of an arm stand behind its `:`, up to the next arm or the end of the `switch`",
+            "leave the braces out",
+        )
+    } else if is_statement_word(at.kind) {
+        (
+            "a block is not an expression",
+            "braces hold the body of what begins with a word, such as `if` and `while`",
+            "leave the braces out, or put the statements into a function and call it",
+        )
+    } else {
+        return None;
+    };
+    let span = span_of(inp, open);
+    Some(
+        Diagnostic::error(101, span, "expected an expression, found the `{` of a block")
+            .label(label)
+            .note(note)
+            .help(help),
     )
 }
 

@@ -30,6 +30,7 @@ use chumsky::Parser as _;
 use chumsky::inspector::SimpleState;
 use diagnostics::Diagnostic;
 use diagnostics::span::{FileId, Span};
+use logos::Logos as _;
 
 pub use dump::dump_ast;
 pub use format::format;
@@ -50,6 +51,13 @@ pub struct Parsed {
     pub file: ast::File,
     /// In order of position; all of them are errors.
     pub diagnostics: Vec<Diagnostic>,
+}
+
+/// Whether `text` can name something in a program: it is one word, and not a reserved one.
+#[must_use]
+pub fn is_name(text: &str) -> bool {
+    let mut lexer = token::K::lexer(text.as_bytes());
+    lexer.next().is_some_and(|kind| kind.is_ok_and(token::K::is_name)) && lexer.remainder().is_empty()
 }
 
 /// Reads one source file. `flags` are the names given with `-D`. Takes linear time and never fails; at most

@@ -1,6 +1,8 @@
 //! What all parser functions share: the chumsky input type, the state that travels with it, failures, reporting and
 //! the small token helpers. Functions return `Res`; a `Failure` is turned into one diagnostic where recovery happens.
 
+use std::borrow::Cow;
+
 use chumsky::DefaultExpected;
 use chumsky::error::Error;
 use chumsky::extra;
@@ -125,6 +127,12 @@ impl State<'_> {
         u32::try_from(window.iter().rev().take_while(|b| **b != b'\n').count()).unwrap_or(0)
     }
 
+    /// What stands before `offset` on its line, within a short distance.
+    pub fn line_before(&self, offset: u32) -> Cow<'_, str> {
+        let from = (offset - self.column_of(offset).min(offset)) as usize;
+        String::from_utf8_lossy(self.source.get(from..offset as usize).unwrap_or_default())
+    }
+
     /// Only blanks stand before `offset` on its line (looked for within a short distance).
     pub fn starts_line(&self, offset: u32) -> bool {
         let end = offset as usize;
@@ -247,12 +255,11 @@ impl State<'_> {
         let Token { kind, start, end } = failure.at;
         let line = |from: usize, to: usize| String::from_utf8_lossy(self.source.get(from..to).unwrap_or_default());
         let (from, to) = (start as usize, end as usize);
-        let column = self.column_of(start) as usize;
         let behind = self.source.get(to..).unwrap_or_default();
         let length = behind.iter().take(CONTEXT).position(|b| *b == b'\n').unwrap_or(behind.len().min(CONTEXT));
         let head = self.source.get(self.head as usize..).unwrap_or_default();
         let word = head.iter().take(CONTEXT).position(|b| !b.is_ascii_alphanumeric()).unwrap_or(0);
-        let (text, before) = (line(from, to.min(from + CONTEXT)), line(from - column.min(from), from));
+        let (text, before) = (line(from, to.min(from + CONTEXT)), self.line_before(start));
         let after = line(to, to + if kind == K::Nl { 0 } else { length });
         let head = line(self.head as usize, self.head as usize + word);
         advice(&Found { kind, wanted: failure.wanted, text: &text, before: &before, after: &after, head: &head })

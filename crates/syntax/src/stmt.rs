@@ -234,7 +234,10 @@ fn inner_declaration(inp: &mut Input<'_, '_>, first: Token) -> Res<Stmt> {
     let diagnostic = Diagnostic::error(101, span, format!("expected a statement, found {found}"))
         .label("a declaration cannot stand inside a block")
         .note("functions, classes, types, constants and `use` are declared at the top level of a file")
-        .help("move the declaration out of the block; a `}` before it may be missing");
+        .help(match first.kind {
+            K::Const => "write `let name = value`, or move the constant out of the block",
+            _ => "move the declaration out of the block; a `}` before it may be missing",
+        });
     special(first, diagnostic)
 }
 

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::error::ErrorKind;
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
 use diagnostics::render::Format;
 
 use crate::output;
@@ -23,6 +23,7 @@ usage: woc PATH                      build a program, check a library, a directo
        woc dump STAGE PATH           STAGE: tokens, ast, hir, gc, mir, clif, asm
        woc --update-deps DIR         fetch the git dependencies again and rewrite wo.lock
        woc version
+       woc help
 options: -D NAME (defines a build flag, repeatable), --format human|short|json
 ";
 
@@ -135,6 +136,7 @@ enum Command {
         path: PathBuf,
     },
     Version,
+    Help,
     Build {
         path: PathBuf,
         #[arg(short = 'o', value_name = "OUT")]
@@ -174,6 +176,9 @@ struct Later {
 
 /// Reads `args` (with the program's name first). Prints usage errors and gives their exit status.
 pub fn parse(args: Vec<OsString>) -> Result<Invocation, i32> {
+    if let Some(text) = unknown_command(&args) {
+        return Err(usage_error(&text));
+    }
     let cli = match Cli::try_parse_from(accepted_spellings(args)) {
         Ok(cli) => cli,
         Err(e) if matches!(e.kind(), ErrorKind::DisplayHelp) => return Ok(plain(Action::Help)),
@@ -192,6 +197,7 @@ pub fn parse(args: Vec<OsString>) -> Result<Invocation, i32> {
         (Some(Command::Run { path, args }), _) => Action::Run { path, args },
         (Some(Command::Dump { stage, path }), _) => Action::Dump { stage, path },
         (Some(Command::Version), _) => Action::Version,
+        (Some(Command::Help), _) => Action::Help,
         (Some(Command::Build { path, output }), _) => Action::Build { path, output },
         (Some(Command::Test { path, filter, only }), _) => Action::Test { path, filter, only },
         (Some(Command::Fmt { check, paths }), _) => Action::Fmt { paths, check },
@@ -228,6 +234,23 @@ fn plain(action: Action) -> Invocation {
 pub fn usage_error(text: &str) -> i32 {
     output::stderr(&format!("woc: {}\n{USAGE_TEXT}", text.replace(char::is_control, " ")));
     USAGE
+}
+
+/// What to say of a first word that is neither a command nor a path: with words behind it, or almost a command.
+fn unknown_command(args: &[OsString]) -> Option<String> {
+    let word = args.get(1)?.to_str().filter(|word| !word.starts_with('-'))?;
+    let commands = Cli::command();
+    let mut names = commands.get_subcommands().map(clap::Command::get_name);
+    if names.any(|name| name == word) || std::fs::symlink_metadata(word).is_ok() {
+        return None;
+    }
+    let visible = commands.get_subcommands().filter(|command| !command.is_hide_set());
+    let near = analysis::nearest(word, visible.map(clap::Command::get_name));
+    let is_followed = args.get(2).is_some_and(|next| !next.to_string_lossy().starts_with('-'));
+    match near {
+        Some(near) => Some(format!("unknown command `{word}`: did you mean `{near}`?")),
+        None => is_followed.then(|| format!("unknown command `{word}`")),
+    }
 }
 
 /// `--dump-gc PATH` is `dump gc PATH`, `--update-deps` a command; nothing is touched behind `--`.

@@ -21,10 +21,21 @@ pub fn greeting(name: Text) -> Text { return \"hello, ${name}\" }
 test \"greets by name\" { assert_eq(greeting(\"you\"), \"hello, you\") }
 ";
 
+/// What commands put into a project's directory.
+const IGNORED: &str = "target/\n.wo-deps/\n";
+
 /// Makes the directory `name` with a manifest, a source file and a test. Gives the exit status.
 pub fn create(name: &OsStr, library: bool) -> i32 {
     match files(name, library) {
-        Ok(()) => 0,
+        Ok(()) => {
+            let shown = name.to_string_lossy().replace(char::is_control, "\u{fffd}");
+            output::stdout(&if library {
+                format!("made the library `{shown}`: test it with `woc test {shown}`\n")
+            } else {
+                format!("made the program `{shown}`: run it with `woc run {shown}`\n")
+            });
+            0
+        }
         Err(text) => {
             output::stderr(&format!("woc: {}\n", text.replace(char::is_control, "\u{fffd}")));
             USAGE
@@ -41,6 +52,12 @@ fn files(path: &OsStr, library: bool) -> Result<(), String> {
         let shown = path.to_string_lossy();
         return Err(format!("`{shown}` is no name for a project: letters, digits, `-` and `_`, a letter first"));
     }
+    if !syntax::is_name(name) {
+        return Err(format!("`{name}` is no name for a project: it is a reserved word of the language"));
+    }
+    if analysis::env::Env::is_namespace_name(name) {
+        return Err(format!("`{name}` is no name for a project: `use {name}` means a part of the standard library"));
+    }
     let told = |what: &Path, e: &std::io::Error| format!("{}: {}", what.display(), project::system_text(e));
     std::fs::create_dir(dir).map_err(|e| match e.kind() {
         std::io::ErrorKind::AlreadyExists => format!("{} exists already; nothing was changed", dir.display()),
@@ -49,7 +66,7 @@ fn files(path: &OsStr, library: bool) -> Result<(), String> {
     let kind = if library { "kind = \"library\"\n" } else { "" };
     let manifest = format!("name = \"{name}\"\nversion = \"0.1.0\"\n{kind}");
     let (source_name, source) = if library { ("lib.wo", LIBRARY) } else { ("main.wo", PROGRAM) };
-    for (file, text) in [("wo.toml", manifest.as_str()), (source_name, source)] {
+    for (file, text) in [("wo.toml", manifest.as_str()), (source_name, source), (".gitignore", IGNORED)] {
         let at = dir.join(file);
         std::fs::write(&at, text).map_err(|e| told(&at, &e))?;
     }

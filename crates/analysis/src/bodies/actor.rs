@@ -9,6 +9,14 @@ use diagnostics::Diagnostic;
 use diagnostics::span::Span;
 use syntax::ast::{self, Name};
 
+/// The help of `self` in place of an address.
+pub(super) const OWN_ADDRESS: &str =
+    "an actor does not know its own address: let whoever spawned it send the address in a message";
+
+pub(super) fn is_self(e: &ast::Expr) -> bool {
+    matches!(&e.kind, ast::ExprKind::Name(name) if name == "self")
+}
+
 impl<'a> Cx<'_, 'a> {
     /// `send`, `call`, `call_dl`, `monitor`, `time.after`.
     pub(super) fn call_actor(&mut self, shown: &Name, args: &'a [ast::Expr], span: Span) -> Expr {
@@ -95,7 +103,11 @@ impl<'a> Cx<'_, 'a> {
                     )
                     .label(format!("this is `{given}`"))
                     .note("messages go to addresses, which `spawn` gives")
-                    .help("give the value of a `spawn C { … }`"),
+                    .help(if is_self(arg) {
+                        OWN_ADDRESS
+                    } else {
+                        "give the value of a `spawn C { … }`"
+                    }),
                 );
                 (failed, Types::ERROR)
             }

@@ -104,7 +104,7 @@ impl<'a> Cx<'_, 'a> {
                     Diagnostic::error(209, value.span, format!("argument 1 of `{shown}` cannot be `{value_ty}`"))
                         .label(format!("this is `{value_ty}`"))
                         .note(format!("`{shown}` takes {}", forms.join(" or ")))
-                        .help("give one of those"),
+                        .help(self.own_method(&shown).unwrap_or_else(|| "give one of those".to_owned())),
                 );
             };
             chosen = found;
@@ -144,7 +144,7 @@ impl<'a> Cx<'_, 'a> {
                     )
                     .label(format!("this is `{given}`"))
                     .note(format!("`{shown}` works on `{want}`"))
-                    .help(format!("give a value of type `{want}`")),
+                    .help(self.own_method(&shown).unwrap_or_else(|| format!("give a value of type `{want}`"))),
                 );
             }
             values.push(value);
@@ -188,7 +188,7 @@ impl<'a> Cx<'_, 'a> {
             Diagnostic::error(209, span, format!("`{shown}` takes {}, given {}", arguments(wanted), args.len()))
                 .label(format!("{} given", arguments(args.len())))
                 .note("builtins have a fixed number of arguments")
-                .help(format!("its form is `{shown}({params})`")),
+                .help(self.own_method(shown).unwrap_or_else(|| format!("its form is `{shown}({params})`"))),
         )
     }
 

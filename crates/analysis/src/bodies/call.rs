@@ -94,8 +94,8 @@ impl<'a> Cx<'_, 'a> {
                 // Of two equally near names the program's own is meant.
                 let names = own.iter().flat_map(|m| m.funcs.keys().map(Name::as_str));
                 let near = self.near(name, names).or_else(|| self.near(name, candidates));
-                let help = if let Some(class) = self.class.filter(|c| self.env.method(*c, name).is_some()) {
-                    format!("`{name}` is a method of `{}`: call `self.{name}(…)`", self.class_name(class))
+                let help = if let Some(help) = self.own_method(name) {
+                    help
                 } else if self.lookup(name).is_some() {
                     format!("`{name}` is a local; only functions and methods can be called")
                 } else if matches!(self.env.named_type(self.file, name), Some(NamedType::Class(_))) {
@@ -115,6 +115,12 @@ impl<'a> Cx<'_, 'a> {
             }
         };
         self.fail(report)
+    }
+
+    /// The help of a bare call that may mean a method of the class around it.
+    pub(super) fn own_method(&self, name: &str) -> Option<String> {
+        let class = self.class.filter(|c| self.env.method(*c, name).is_some())?;
+        Some(format!("`{name}` is a method of `{}`: call `self.{name}(…)`", self.class_name(class)))
     }
 
     fn call_member(&mut self, base: &'a ast::Expr, member: &'a ast::Ident, args: &'a [ast::Expr], span: Span) -> Expr {
@@ -253,7 +259,8 @@ impl<'a> Cx<'_, 'a> {
         let skip = usize::from(recv.is_some());
         let wanted = decl.params.len().saturating_sub(skip);
         if wanted != args.len() {
-            let help = self.call_form(func, skip, name);
+            let own = if display == *name { self.own_method(name) } else { None };
+            let help = own.unwrap_or_else(|| self.call_form(func, skip, name));
             self.miscounted(wanted, args);
             return self.fail(
                 Diagnostic::error(403, span, format!("`{display}` takes {}, given {}", arguments(wanted), args.len()))

@@ -1,6 +1,7 @@
 //! Assignability (language 5.4) with its conversions made explicit, plain uses of maybe-absent values (5.3), common
 //! types, and where `[]`, `{}` and nil get their type from.
 
+use super::actor::{OWN_ADDRESS, is_self};
 use super::site::Site;
 use super::{Cx, describe};
 use crate::hir::{Expr, ExprKind, OnNil};
@@ -43,7 +44,7 @@ impl<'a> Cx<'_, 'a> {
                 match self.fit(from, inner, e.span, site) {
                     Fit::Same | Fit::Convert => retype(e, to),
                     Fit::Reported => self.error(e.span),
-                    Fit::Void | Fit::No => self.mismatch(&e, to, site),
+                    Fit::Void | Fit::No => self.mismatch(&e, src, to, site),
                 }
             }
             (_, TyKind::Nullable(inner)) => {
@@ -54,7 +55,7 @@ impl<'a> Cx<'_, 'a> {
                 // Two defects in one place are one report: the wrong type comes first.
                 let inner = self.strip(e.ty);
                 if inner != Types::NIL && !self.could_fit(inner, to) {
-                    return self.mismatch(&e, to, site);
+                    return self.mismatch(&e, src, to, site);
                 }
                 let value = self.need_for(e, src, Some(to), site);
                 self.coerce_value(value, src, to, to, site)
@@ -64,7 +65,7 @@ impl<'a> Cx<'_, 'a> {
     }
 
     /// `e` has no nullable type; `shown` is the slot's type.
-    fn coerce_value(&mut self, e: Expr, _src: &'a ast::Expr, to: Ty, shown: Ty, site: &Site) -> Expr {
+    fn coerce_value(&mut self, e: Expr, src: &'a ast::Expr, to: Ty, shown: Ty, site: &Site) -> Expr {
         if e.ty == to || e.ty == Types::ERROR || e.ty == Types::NEVER {
             return e;
         }
@@ -76,16 +77,41 @@ impl<'a> Cx<'_, 'a> {
             Fit::Convert => retype(e, to),
             Fit::Void => void_as_int(e),
             Fit::Reported => self.error(e.span),
-            Fit::No => self.mismatch(&e, shown, site),
+            Fit::No => self.mismatch(&e, src, shown, site),
         }
     }
 
-    fn mismatch(&mut self, e: &Expr, to: Ty, site: &Site) -> Expr {
+    fn mismatch(&mut self, e: &Expr, src: &ast::Expr, to: Ty, site: &Site) -> Expr {
         if self.holds_error(to) || self.holds_error(e.ty) {
             return self.error(e.span);
         }
         let (want, given, place) = (self.show(to), self.show(e.ty), site.text());
-        let help = match (self.kind(self.strip(to)), self.kind(self.strip(e.ty))) {
+        let help = self.site_help(e, src, to, site).unwrap_or_else(|| self.way_to(to, e.ty));
+        self.fail(
+            Diagnostic::error(site.mismatch_code(), e.span, format!("{place} must be `{want}`, found `{given}`"))
+                .label(format!("this is `{given}`"))
+                .note(format!("`{given}` does not convert to `{want}`"))
+                .help(help),
+        )
+    }
+
+    /// What the place of a wrong value says about what was meant.
+    fn site_help(&self, e: &Expr, src: &ast::Expr, to: Ty, site: &Site) -> Option<String> {
+        match (site, self.kind(self.strip(to))) {
+            (Site::Builtin(name, ..) | Site::Store(name, _), _) => self.own_method(name),
+            (Site::Message(_), TyKind::Class(class)) if self.env.method(class, "receive").is_some() => {
+                let given = self.show(e.ty);
+                Some(format!("`actor M` names the message, not the class: declare the address as `actor {given}`"))
+            }
+            (_, TyKind::Actor(_)) if is_self(src) => Some(OWN_ADDRESS.to_owned()),
+            _ => None,
+        }
+    }
+
+    /// How a value of type `from` becomes one of type `to`.
+    fn way_to(&self, to: Ty, from: Ty) -> String {
+        let (want, given) = (self.show(to), self.show(from));
+        match (self.kind(self.strip(to)), self.kind(self.strip(from))) {
             (TyKind::Text, TyKind::Int | TyKind::Float | TyKind::Bool) => {
                 "write `\"${…}\"` around the value to make it a Text".to_owned()
             }
@@ -105,13 +131,7 @@ impl<'a> Cx<'_, 'a> {
             }
             (_, TyKind::Actor(_)) => format!("`spawn` gives an address: its type is `{given}`"),
             _ => format!("give a value of type `{want}`"),
-        };
-        self.fail(
-            Diagnostic::error(site.mismatch_code(), e.span, format!("{place} must be `{want}`, found `{given}`"))
-                .label(format!("this is `{given}`"))
-                .note(format!("`{given}` does not convert to `{want}`"))
-                .help(help),
-        )
+        }
     }
 
     /// Whether a part of the type is not known, which is reported where it is named.
@@ -249,7 +269,11 @@ impl<'a> Cx<'_, 'a> {
             Diagnostic::warning(204, e.span, format!("`{name}` is `?{strict}`: a nil here {then}"))
                 .label(format!("used as `{strict}` without a test"))
                 .note("what may be nil is usable plainly and checked at run time")
-                .help("bind it to a local and compare that with nil first"),
+                .help(if matches!(src.kind, ast::ExprKind::Name(_)) {
+                    format!("test it first: `if {name} != nil {{ … }}`")
+                } else {
+                    "bind it to a local and compare that with nil first".to_owned()
+                }),
         );
     }
 

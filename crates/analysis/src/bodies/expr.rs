@@ -183,7 +183,8 @@ impl<'a> Cx<'_, 'a> {
                 || !matches!(self.env.const_in_scope(self.file, self.class, first), ConstLookup::None))
         {
             return match rest {
-                "" | "-" => format!(
+                "" => format!("a dash belongs to a name; put blanks around the minus: `{first} - 1`, `{first} -= 1`"),
+                "-" => format!(
                     "a dash belongs to a name; to count down, write `{first} -= 1` with a blank before the minus"
                 ),
                 _ => format!("a dash belongs to a name; to subtract, put blanks around the minus: `{first} - {rest}`"),

@@ -19,7 +19,12 @@ impl<'a> Cx<'_, 'a> {
             spine.push((*op, *op_span, lhs.as_ref(), rhs.as_ref(), at.span));
             at = lhs;
         }
-        let (mut left, mut facts) = self.expr_facts(at, Want::Value);
+        let (mut left, mut facts) = match (&at.kind, spine.last()) {
+            (ast::ExprKind::Unary { op: ast::UnOp::Not, operand }, Some((op, ..))) if compares(*op) => {
+                self.negation(operand, at.span, Some(*op))
+            }
+            _ => self.expr_facts(at, Want::Value),
+        };
         while let Some((op, op_span, lhs, rhs, span)) = spine.pop() {
             (left, facts) = match op {
                 BinOp::And | BinOp::Or => self.logic(op, left, facts, lhs, rhs, span),
@@ -79,17 +84,29 @@ impl<'a> Cx<'_, 'a> {
 
     /// `e` as a Bool.
     pub(super) fn boolean(&mut self, e: Expr, src: &'a ast::Expr, site: &Site) -> Expr {
+        self.boolean_of(e, src, site, None)
+    }
+
+    /// `boolean`; what was meant may be the negation of what `compared` gives.
+    fn boolean_of(&mut self, e: Expr, src: &'a ast::Expr, site: &Site, compared: Option<BinOp>) -> Expr {
         let e = self.need(e, src, site);
         if matches!(e.ty, Types::BOOL | Types::ERROR | Types::NEVER) {
             return e;
         }
         let (given, name) = (self.show(e.ty), describe(src));
-        let help = match self.kind(e.ty) {
-            TyKind::Int => format!("compare it: `{name} != 0`"),
-            TyKind::Float => format!("compare it: `{name} != 0.0`"),
-            TyKind::Text => format!("compare it: `{name} != \"\"`"),
-            TyKind::Multi(_) | TyKind::Map(..) => format!("compare its length: `len({name}) > 0`"),
-            _ => "compare it with `==` or `!=`; a value of this type is never nil".to_owned(),
+        let help = match (compared, self.kind(e.ty)) {
+            (Some(BinOp::Eq), _) => {
+                format!("`not` binds tighter than `==`: write `{name} != …` or `not ({name} == …)`")
+            }
+            (Some(op), _) => {
+                let op = op.symbol();
+                format!("`not` binds tighter than `{op}`: write `not ({name} {op} …)`")
+            }
+            (None, TyKind::Int) => format!("compare it: `{name} != 0`"),
+            (None, TyKind::Float) => format!("compare it: `{name} != 0.0`"),
+            (None, TyKind::Text) => format!("compare it: `{name} != \"\"`"),
+            (None, TyKind::Multi(_) | TyKind::Map(..)) => format!("compare its length: `len({name}) > 0`"),
+            (None, _) => "compare it with `==` or `!=`; a value of this type is never nil".to_owned(),
         };
         self.fail(
             Diagnostic::error(201, e.span, format!("{} must be `Bool`, found `{given}`", site.text()))
@@ -307,16 +324,19 @@ impl<'a> Cx<'_, 'a> {
         .to_owned()
     }
 
+    /// `not operand`, whose result `compared` compares.
+    fn negation(&mut self, operand: &'a ast::Expr, span: Span, compared: Option<BinOp>) -> (Expr, Facts) {
+        let (e, facts) = self.expr_facts(operand, Want::Value);
+        let e = self.boolean_of(e, operand, &Site::Operand("not"), compared);
+        if e.ty == Types::ERROR {
+            return (e, Facts::default());
+        }
+        (Expr { kind: ExprKind::Not(Box::new(e)), ty: Types::BOOL, span }, facts.swapped())
+    }
+
     pub(super) fn unary(&mut self, op: ast::UnOp, operand: &'a ast::Expr, span: Span) -> (Expr, Facts) {
         match op {
-            ast::UnOp::Not => {
-                let (e, facts) = self.expr_facts(operand, Want::Value);
-                let e = self.boolean(e, operand, &Site::Operand("not"));
-                if e.ty == Types::ERROR {
-                    return (e, Facts::default());
-                }
-                (Expr { kind: ExprKind::Not(Box::new(e)), ty: Types::BOOL, span }, facts.swapped())
-            }
+            ast::UnOp::Not => self.negation(operand, span, None),
             ast::UnOp::Neg => {
                 let e = self.expr(operand, Want::Value);
                 let e = self.need(e, operand, &Site::Operand("-"));
@@ -522,6 +542,10 @@ fn text_op(op: BinOp) -> Chosen {
         BinOp::Ge => ordering(BinaryOp::TextGe),
         _ => None,
     }
+}
+
+fn compares(op: BinOp) -> bool {
+    matches!(op, BinOp::Eq | BinOp::Ne | BinOp::Lt | BinOp::Le | BinOp::Gt | BinOp::Ge)
 }
 
 /// Folds two literal Ints where nothing can trap; everything else is left to the program.

@@ -559,7 +559,12 @@ impl<'e, 'a> Cx<'e, 'a> {
                 Diagnostic::error(403, span, format!("`{word}` outside a loop"))
                     .label("no loop around it")
                     .note(format!("`{word}` acts on the nearest `while`, `do` or `for`"))
-                    .help("leave a function with `return`; an arm of `switch` ends by itself"),
+                    .help(match word {
+                        "break" => {
+                            "an arm of `switch` ends by itself: leave the `break` out; a function is left by `return`"
+                        }
+                        _ => "a function is left by `return`",
+                    }),
             );
             return;
         };

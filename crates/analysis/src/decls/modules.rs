@@ -150,6 +150,9 @@ fn unknown_module(env: &Env<'_>, package: u32, stmt: &ast::Use, path: &str) -> D
         );
     match near_module(env, package, path) {
         Some(near) => diagnostic.help(format!("did you mean `use {near}`?")),
+        None if package != 0 => diagnostic.help(
+            "dependencies are flat, a library has only its own modules: copy the code into it, or make one library of both",
+        ),
         None => diagnostic.help("correct the path, or add the dependency to `[deps]` in `wo.toml`"),
     }
 }

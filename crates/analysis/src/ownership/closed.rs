@@ -139,7 +139,14 @@ fn report(program: &Program, facts: &Facts, span: Span, role: &str, ty: &str, fo
             .note(format!(
                 "`{name}` is traced because a borrowed object of it is kept, returned or sent (alias escape)"
             ))
-            .help(format!("build a fresh `{name}` there, or take it over with a `take` parameter, `pop` or `shift`")),
+            .help(if role.starts_with("message") {
+                format!(
+                    "build a fresh `{name}` there; a `receive`, which only borrows its message, can also `shift` out \
+                     of a list in it, or yield the payload of a union from a `switch`"
+                )
+            } else {
+                format!("build a fresh `{name}` there, or take it over with a `take` parameter, `pop` or `shift`")
+            }),
         _ => {
             let cycle = crate::gc::shortest_cycle(program, *class).join(" -> ");
             report
