@@ -1,7 +1,7 @@
 //! Calls (language 4.2, 4.3, 8.3): what a callee means, argument counts and types, methods, extension methods.
 
 use super::site::Site;
-use super::{Cx, Want, describe, named};
+use super::{Cx, Want, describe, named, not_exported};
 use crate::env::{Elsewhere, Env, FuncLookup, NamedType, QualifiedLookup, UseTarget};
 use crate::habits;
 use crate::hir::{Expr, ExprKind, FuncId, IfaceId};
@@ -65,11 +65,7 @@ impl<'a> Cx<'_, 'a> {
         }
         let report = match self.env.func_elsewhere(self.file, name) {
             Elsewhere::NotExported { module, span: declared } => {
-                Diagnostic::error(217, span, format!("function `{name}` of module `{module}` is not exported"))
-                    .label("not visible here")
-                    .related(declared, format!("`{name}` is declared here without `pub`"))
-                    .note("other modules see only what is `pub`")
-                    .help(format!("declare it `pub fn {name}`"))
+                not_exported(name, "function", "fn", &module, span, declared)
             }
             Elsewhere::UnusedModule { module } => Diagnostic::error(
                 210,
@@ -177,13 +173,9 @@ impl<'a> Cx<'_, 'a> {
         match found {
             QualifiedLookup::Found(func) => self.call_func(func, None, name, args, span),
             QualifiedLookup::Ambiguous(modules) => self.ambiguous(name, member.span, "function", &modules),
-            QualifiedLookup::NotExported { module, span: declared } => self.fail(
-                Diagnostic::error(217, member.span, format!("function `{name}` of module `{module}` is not exported"))
-                    .label("not visible here")
-                    .related(declared, format!("`{name}` is declared here without `pub`"))
-                    .note("other modules see only what is `pub`")
-                    .help(format!("declare it `pub fn {name}`")),
-            ),
+            QualifiedLookup::NotExported { module, span: declared } => {
+                self.fail(not_exported(name, "function", "fn", &module, member.span, declared))
+            }
             QualifiedLookup::Unknown { module } => {
                 let exported = self.env.modules.iter().find(|m| m.path == module);
                 let near = self.near(name, exported.iter().flat_map(|m| m.funcs.keys().map(Name::as_str)));

@@ -3,7 +3,7 @@
 use super::coerce::unwrap;
 use super::flow::{Facts, State};
 use super::site::Site;
-use super::{Cx, Want};
+use super::{Cx, Want, not_exported};
 use crate::env::{ConstLookup, FuncLookup, NamedType, QualifiedConst};
 use crate::habits;
 use crate::hir::{Expr, ExprKind, LocalId, OnNil};
@@ -219,7 +219,7 @@ impl<'a> Cx<'_, 'a> {
                 QualifiedConst::Found(literal) => return literal_expr(literal, span),
                 QualifiedConst::Ambiguous(places) => return self.ambiguous(&field.name, span, "constant", &places),
                 QualifiedConst::NotExported { module, span: declared } => {
-                    return self.const_not_exported(&field.name, &module, span, declared);
+                    return self.fail(not_exported(&field.name, "constant", "const", &module, span, declared));
                 }
                 QualifiedConst::Unknown => {}
             }
@@ -239,16 +239,6 @@ impl<'a> Cx<'_, 'a> {
         let value = self.settle(value);
         let value = self.need(value, base, &Site::Base(field.name.clone()));
         self.field_of(value, field, span)
-    }
-
-    fn const_not_exported(&mut self, name: &Name, module: &str, span: Span, declared: Span) -> Expr {
-        self.fail(
-            Diagnostic::error(217, span, format!("constant `{name}` of module `{module}` is not exported"))
-                .label("not visible here")
-                .related(declared, format!("`{name}` is declared here without `pub`"))
-                .note("other modules see only what is `pub`")
-                .help(format!("declare it `pub const {name}`")),
-        )
     }
 
     fn no_member(&mut self, owner: &Name, field: &ast::Ident, span: Span) -> Expr {

@@ -48,30 +48,11 @@ impl<'a> Cx<'_, 'a> {
             let before = self.flow.clone();
             let mark = self.open();
             if arm.is_default {
-                if at != last {
-                    self.report(
-                        Diagnostic::warning(203, arm.span, "`default` is not the last arm")
-                            .label("written before other arms")
-                            .note("it still matches last: the other arms are tested first")
-                            .help("move it to the end"),
-                    );
-                }
-                let part = self.part(&arm.body, arm.span, want);
-                if default.is_some() {
-                    self.report(
-                        Diagnostic::error(403, arm.span, "a second `default` arm")
-                            .label("never reached")
-                            .note("a `switch` has one `default`")
-                            .help("remove one"),
-                    );
-                }
+                let part = self.default_arm(arm, at == last, default.is_some(), want);
                 default = Some(part);
             } else {
-                if failed {
-                    self.unread_patterns(arm);
-                }
                 let test = match union {
-                    _ if failed => ArmTest::Any(Vec::new()),
+                    _ if failed => self.unread_test(arm),
                     Some(union) => self.union_test(union, arm, &mut covered),
                     None => self.value_test(subject_local, &subject, &switch.subject, arm, &mut covered),
                 };
@@ -103,18 +84,38 @@ impl<'a> Cx<'_, 'a> {
         if failed || ty == Types::ERROR {
             return self.error(span);
         }
-        if subject.ty == Types::NEVER {
+        if never {
             return subject;
         }
         let kind = ExprKind::Switch(Box::new(hir::Switch { subject, subject_local, arms: out, exhaustive }));
         Expr { kind, ty, span }
     }
 
-    /// Of a subject that is not known the cases are not judged, and what they bind is not missed.
-    fn unread_patterns(&mut self, arm: &ast::Arm) {
-        for value in &arm.values {
-            self.unread_pattern(value);
+    fn default_arm(&mut self, arm: &'a ast::Arm, is_last: bool, is_second: bool, want: Want<'_>) -> Part<'a> {
+        if !is_last {
+            self.report(
+                Diagnostic::warning(203, arm.span, "`default` is not the last arm")
+                    .label("written before other arms")
+                    .note("it still matches last: the other arms are tested first")
+                    .help("move it to the end"),
+            );
         }
+        let part = self.part(&arm.body, arm.span, want);
+        if is_second {
+            self.report(
+                Diagnostic::error(403, arm.span, "a second `default` arm")
+                    .label("never reached")
+                    .note("a `switch` has one `default`")
+                    .help("remove one"),
+            );
+        }
+        part
+    }
+
+    /// Of a subject that is not known the cases are not judged, and what they bind is not missed.
+    fn unread_test(&mut self, arm: &ast::Arm) -> ArmTest {
+        arm.values.iter().for_each(|value| self.unread_pattern(value));
+        ArmTest::Any(Vec::new())
     }
 
     fn unread_pattern(&mut self, value: &ast::Expr) {
@@ -246,33 +247,18 @@ impl<'a> Cx<'_, 'a> {
         let mut found = Vec::with_capacity(arm.values.len());
         let mut bindings = Vec::new();
         for value in &arm.values {
-            let (name, pattern) = match &value.kind {
-                ast::ExprKind::Name(name) => (name, None),
-                ast::ExprKind::Call { callee, args } => match &callee.kind {
-                    ast::ExprKind::Name(name) => (name, Some(args)),
-                    _ => {
-                        self.not_a_variant(union, value, covered);
-                        continue;
-                    }
-                },
-                _ => {
-                    self.not_a_variant(union, value, covered);
-                    continue;
-                }
-            };
             let decl = self.env.program.unions.get(union.0 as usize);
-            let Some(variant) = decl.and_then(|u| u.variants.iter().position(|v| v.name == *name)) else {
+            let Some((name, pattern, (at, variant))) = case_name(value).and_then(|(name, pattern)| {
+                let variant = (0_u32..).zip(&decl?.variants).find(|(_, v)| v.name == *name)?;
+                Some((name, pattern, variant))
+            }) else {
                 self.not_a_variant(union, value, covered);
                 continue;
             };
-            let fields: Vec<Ty> = decl
-                .and_then(|u| u.variants.get(variant))
-                .map(|v| v.fields.iter().map(|f| f.1).collect())
-                .unwrap_or_default();
-            let variant = u32::try_from(variant).unwrap_or(u32::MAX);
-            let _ = covered.variants.insert(variant);
-            found.push(variant);
+            let _ = covered.variants.insert(at);
+            found.push(at);
             if let Some(pattern) = pattern {
+                let fields: Vec<Ty> = variant.fields.iter().map(|f| f.1).collect();
                 bindings = self.bind(name, value.span, pattern, &fields, arm.values.len());
             }
         }
@@ -390,27 +376,10 @@ impl<'a> Cx<'_, 'a> {
         };
         let mut tests = Vec::with_capacity(arm.values.len());
         for value in &arm.values {
-            if let (Types::ERROR, ast::ExprKind::Call { args, .. }) = (subject.ty, &value.kind) {
-                self.bind_unknown(args);
-                continue;
-            }
             if let Some(union) = over_union
                 && self.names_variant(union, value)
             {
-                if let ast::ExprKind::Call { args, .. } = &value.kind {
-                    self.bind_unknown(args);
-                }
-                // One subject is one defect, however many cases it has.
-                if std::mem::replace(&mut covered.unknown, true) {
-                    continue;
-                }
-                let (text, ty) = (super::describe(value), self.show(subject.ty));
-                self.report(
-                    Diagnostic::error(201, value.span, format!("case `{text}` over a subject of type `{ty}`"))
-                        .label("the subject may be nil")
-                        .note("variants are told apart only where the value is known not to be nil")
-                        .help("check nil first: `if x != nil { switch x { … } }`"),
-                );
+                self.variant_of_nullable(subject.ty, value, covered);
                 continue;
             }
             match value.kind {
@@ -419,7 +388,7 @@ impl<'a> Cx<'_, 'a> {
                 _ => {}
             }
             let right = self.expr(value, Want::Hint(subject.ty));
-            if subject.ty == Types::ERROR || right.ty == Types::ERROR {
+            if right.ty == Types::ERROR {
                 covered.unknown = true;
                 continue;
             }
@@ -443,15 +412,29 @@ impl<'a> Cx<'_, 'a> {
         ArmTest::Any(tests)
     }
 
+    /// A variant as a case, where the subject may be nil.
+    fn variant_of_nullable(&mut self, subject: Ty, value: &ast::Expr, covered: &mut Covered) {
+        if let ast::ExprKind::Call { args, .. } = &value.kind {
+            self.bind_unknown(args);
+        }
+        // One subject is one defect, however many cases it has.
+        if std::mem::replace(&mut covered.unknown, true) {
+            return;
+        }
+        let (text, ty) = (super::describe(value), self.show(subject));
+        self.report(
+            Diagnostic::error(201, value.span, format!("case `{text}` over a subject of type `{ty}`"))
+                .label("the subject may be nil")
+                .note("variants are told apart only where the value is known not to be nil")
+                .help("check nil first: `if x != nil { switch x { … } }`"),
+        );
+    }
+
     fn names_variant(&self, union: UnionId, value: &ast::Expr) -> bool {
-        let name = match &value.kind {
-            ast::ExprKind::Name(name) if self.lookup(name).is_none() => name,
-            ast::ExprKind::Call { callee, .. } => match &callee.kind {
-                ast::ExprKind::Name(name) => name,
-                _ => return false,
-            },
-            _ => return false,
-        };
+        let Some((name, pattern)) = case_name(value) else { return false };
+        if pattern.is_none() && self.lookup(name).is_some() {
+            return false;
+        }
         self.env.program.unions.get(union.0 as usize).is_some_and(|u| u.variants.iter().any(|v| v.name == *name))
     }
 
@@ -690,4 +673,16 @@ struct Covered {
     no: bool,
     /// A case was refused, or an arm not read: what is covered is not known.
     unknown: bool,
+}
+
+/// `Name` or `Name(…)` as a case.
+fn case_name(value: &ast::Expr) -> Option<(&Name, Option<&[ast::Expr]>)> {
+    match &value.kind {
+        ast::ExprKind::Name(name) => Some((name, None)),
+        ast::ExprKind::Call { callee, args } => match &callee.kind {
+            ast::ExprKind::Name(name) => Some((name, Some(args))),
+            _ => None,
+        },
+        _ => None,
+    }
 }
