@@ -37,13 +37,7 @@ impl<'a> Cx<'_, 'a> {
             return self.unknown_builtin(namespace, name, name_span);
         };
         if !sigs.iter().any(|s| s.available) {
-            let what = if name.ends_with("_tls") { "TLS is" } else { "it is" };
-            return self.fail(
-                Diagnostic::error(406, name_span, format!("`{shown}` is not available yet"))
-                    .label("not available yet")
-                    .note("the name is reserved for a later version")
-                    .help(format!("{what} not available yet; do without `{shown}` for now")),
-            );
+            return self.unavailable(&shown, name_span);
         }
         match shown.as_str() {
             "send" | "call" | "call_dl" | "monitor" | "time.after" => {
@@ -102,17 +96,7 @@ impl<'a> Cx<'_, 'a> {
                 break;
             }
             if value.ty != Types::ERROR && !self.unify(pattern, value.ty, &mut bindings) {
-                let (want, given) = (self.show_pattern(pattern), self.show(value.ty));
-                return self.fail(
-                    Diagnostic::error(
-                        209,
-                        value.span,
-                        format!("argument {} of `{shown}` must be `{want}`, found `{given}`", at + 1),
-                    )
-                    .label(format!("this is `{given}`"))
-                    .note(format!("`{shown}` works on `{want}`"))
-                    .help(format!("give a value of type `{want}`")),
-                );
+                return self.wrong_argument(&shown, at + 1, pattern, &value);
             }
             values.push(value);
         }
@@ -138,6 +122,27 @@ impl<'a> Cx<'_, 'a> {
                 .label("unknown member")
                 .note(format!("`{namespace}` is a reserved module with a fixed set of functions"))
                 .help(help),
+        )
+    }
+
+    fn unavailable(&mut self, shown: &str, span: Span) -> Expr {
+        let what = if shown.ends_with("_tls") { "TLS is" } else { "it is" };
+        self.fail(
+            Diagnostic::error(406, span, format!("`{shown}` is not available yet"))
+                .label("not available yet")
+                .note("the name is reserved for a later version")
+                .help(format!("{what} not available yet; do without `{shown}` for now")),
+        )
+    }
+
+    fn wrong_argument(&mut self, shown: &str, number: usize, pattern: &Pattern, value: &Expr) -> Expr {
+        let (want, given) = (self.show_pattern(pattern), self.show(value.ty));
+        let title = format!("argument {number} of `{shown}` must be `{want}`, found `{given}`");
+        self.fail(
+            Diagnostic::error(209, value.span, title)
+                .label(format!("this is `{given}`"))
+                .note(format!("`{shown}` works on `{want}`"))
+                .help(format!("give a value of type `{want}`")),
         )
     }
 
