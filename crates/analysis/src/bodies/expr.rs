@@ -178,19 +178,24 @@ impl<'a> Cx<'_, 'a> {
 
     /// What to write instead of an unknown name: blanks around a minus, a near spelling.
     pub(super) fn name_help(&self, name: &str) -> String {
+        self.meant(name).unwrap_or_else(|| format!("declare it: `let {name} = …`"))
+    }
+
+    /// What an unknown name in the place of a value was probably meant to be.
+    pub(super) fn meant(&self, name: &str) -> Option<String> {
         if let Some((first, rest)) = name.split_once('-')
             && (self.lookup(first).is_some()
                 || !matches!(self.env.const_in_scope(self.file, self.class, first), ConstLookup::None))
         {
-            return match rest {
+            return Some(match rest {
                 "" | "-" => format!(
                     "a dash belongs to a name; to count down, write `{first} -= 1` with a blank before the minus"
                 ),
                 _ => format!("a dash belongs to a name; to subtract, put blanks around the minus: `{first} - {rest}`"),
-            };
+            });
         }
         if let Some(help) = habits::value(name) {
-            return help.to_owned();
+            return Some(help.to_owned());
         }
         let scope = self.env.file(self.file);
         let variants = self.env.variants.keys().map(|k| &k.1);
@@ -200,15 +205,13 @@ impl<'a> Cx<'_, 'a> {
             for at in scope.aliases.get(near.as_str()).into_iter().flatten() {
                 scope.uses.get(*at).into_iter().for_each(|entry| entry.used.set(true));
             }
-            return format!("did you mean `{near}`?");
+            return Some(format!("did you mean `{near}`?"));
         }
         if name == "self" {
-            return "`self` exists in methods that are not `static`".to_owned();
+            return Some("`self` exists in methods that are not `static`".to_owned());
         }
-        if self.class.is_some_and(|c| self.env.field(c, name).is_some()) {
-            return format!("members are reached through `self`: `self.{name}`");
-        }
-        format!("declare it: `let {name} = …`")
+        let is_member = self.class.is_some_and(|c| self.env.field(c, name).is_some());
+        is_member.then(|| format!("members are reached through `self`: `self.{name}`"))
     }
 
     fn field(&mut self, base: &'a ast::Expr, field: &ast::Ident, span: Span) -> Expr {
