@@ -319,15 +319,12 @@ impl<'a> Cx<'_, 'a> {
         let Ok(extension) = extension else { return self.error(span) };
         if let (Some(_), Some((_, module)), TyKind::Class(class)) = (method, &extension, kind) {
             let class = self.class_name(class);
+            let title = format!("`{name}` is a method of `{class}` and an extension from `{module}`");
             return self.fail(
-                Diagnostic::error(
-                    220,
-                    member.span,
-                    format!("`{name}` is a method of `{class}` and an extension from `{module}`"),
-                )
-                .label("two meanings")
-                .note("a real method and an extension of one name would hide each other")
-                .help(format!("call the function as `{name}({}, …)`, or rename one", describe(base))),
+                Diagnostic::error(220, member.span, title)
+                    .label("two meanings")
+                    .note("a real method and an extension of one name would hide each other")
+                    .help(format!("call the function as `{name}({}, …)`, or rename one", describe(base))),
             );
         }
         if let Some((func, _)) = extension
@@ -339,15 +336,12 @@ impl<'a> Cx<'_, 'a> {
             TyKind::Class(class) => match method {
                 Some(func) if self.func_is_static(func) => {
                     let class = self.class_name(class);
+                    let title = format!("`{class}.{name}` is static: it is not called on an object");
                     self.fail(
-                        Diagnostic::error(
-                            403,
-                            member.span,
-                            format!("`{class}.{name}` is static: it is not called on an object"),
-                        )
-                        .label("static function called on an instance")
-                        .note("a `static fn` has no `self`")
-                        .help(format!("write `{class}.{name}(…)`")),
+                        Diagnostic::error(403, member.span, title)
+                            .label("static function called on an instance")
+                            .note("a `static fn` has no `self`")
+                            .help(format!("write `{class}.{name}(…)`")),
                     )
                 }
                 Some(func) => self.call_func(func, Some(recv), name, args, span),

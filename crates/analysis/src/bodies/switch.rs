@@ -538,7 +538,7 @@ impl<'a> Cx<'_, 'a> {
         self.try_value(value, body, body_completes, part, var, span, want)
     }
 
-    /// A `try` whose value is used: finds its type and converts both parts.
+    /// A `try` whose value is used: converts both parts to its type.
     #[expect(clippy::too_many_arguments, reason = "the two checked parts and the surroundings")]
     fn try_value(
         &mut self,
@@ -563,80 +563,77 @@ impl<'a> Cx<'_, 'a> {
         let ty = if !body_completes && !part.completes {
             Types::NEVER
         } else if gives_nil {
-            match self.kind(value_ty) {
-                TyKind::Nullable(_) => value_ty,
-                TyKind::Maybe { inner, .. } => self.intern(TyKind::Maybe { inner, noisy: true }),
-                TyKind::Never | TyKind::Nil => match slot {
-                    Some((ty, _)) => self.nullable(ty),
-                    None => {
-                        let settled = self.settle(Expr { kind: ExprKind::Nil, ty: Types::NIL, span });
-                        settled.ty
-                    }
-                },
-                TyKind::EmptyMulti | TyKind::EmptyMap => {
-                    let target = slot.map(|s| self.strip(s.0));
-                    let settled = match target {
-                        Some(ty) if self.could_fit(value_ty, ty) => ty,
-                        _ => self.settle(Expr { kind: ExprKind::Nil, ty: value_ty, span }).ty,
-                    };
-                    if settled == Types::ERROR {
-                        settled
-                    } else {
-                        self.intern(TyKind::Maybe { inner: settled, noisy: true })
-                    }
-                }
-                _ => {
-                    // Into a slot of another type the value converts first: `T~` of the slot's type.
-                    let inner = match slot {
-                        Some((ty, _)) if self.could_fit(value_ty, ty) => self.strip(ty),
-                        _ => value_ty,
-                    };
-                    self.intern(TyKind::Maybe { inner, noisy: true })
-                }
-            }
+            self.or_nil(value_ty, slot.map(|s| s.0), span)
         } else if let Some((ty, _)) = slot {
             ty
         } else {
             let part_ty = part.value.as_ref().map(|v| (v.0.ty, v.0.span));
-            let joined = match (body_completes, part_ty) {
-                (true, Some((ty, at))) => {
-                    let joined = self.common(value.ty, ty);
-                    if joined.is_none() {
-                        self.disagree(value.ty, ty, at, "the body and the arm of `try`");
-                    }
-                    joined
-                }
-                (true, None) => Some(value.ty),
-                (false, Some((ty, _))) => Some(ty),
-                (false, None) => Some(Types::NEVER),
-            };
-            let Some(joined) = joined else { return self.error(span) };
-            let settled = self.settle_type(joined, span);
-            if settled == Types::VOID { Types::INT } else { settled }
+            self.joined_type(body_completes.then_some(value.ty), part_ty, span)
         };
         if ty == Types::ERROR {
             return self.error(span);
         }
         let site = slot.map_or(&Site::Part, |s| s.1);
         let value = if body_completes { self.coerce(value, body, ty, site) } else { value };
-        let value_ = match part.value {
+        let mut block = part.block;
+        let caught = match part.value {
             Some((v, src)) if part.completes && !(gives_nil && v.ty != Types::NIL) => {
                 Some(self.coerce(v, src, ty, site))
             }
             other => {
-                let mut block = part.block;
                 if let Some((v, src)) = other {
                     block.stmts.push(hir::Stmt { span: src.span, kind: hir::StmtKind::Expr(v) });
                 }
-                let nil =
-                    (part.completes && ty != Types::NEVER).then_some(Expr { kind: ExprKind::Nil, ty, span: part.span });
-                let handler = BlockExpr { block, value: nil };
-                let kind = ExprKind::Try { body: Box::new(value), var, handler: Box::new(handler) };
-                return Expr { kind, ty, span };
+                (part.completes && ty != Types::NEVER).then_some(Expr { kind: ExprKind::Nil, ty, span: part.span })
             }
         };
-        let handler = BlockExpr { block: part.block, value: value_ };
+        let handler = BlockExpr { block, value: caught };
         Expr { kind: ExprKind::Try { body: Box::new(value), var, handler: Box::new(handler) }, ty, span }
+    }
+
+    /// The type of a `try` whose body gives a `value` and whose arm gives nil, where a `slot` is wanted.
+    fn or_nil(&mut self, value: Ty, slot: Option<Ty>, span: Span) -> Ty {
+        let inner = match self.kind(value) {
+            TyKind::Nullable(_) => return value,
+            TyKind::Never | TyKind::Nil => {
+                return match slot {
+                    Some(slot) => self.nullable(slot),
+                    None => self.settle_type(Types::NIL, span),
+                };
+            }
+            TyKind::Maybe { inner, .. } => inner,
+            // Into a slot of another type the value converts first: `T~` of the slot's type.
+            TyKind::EmptyMulti | TyKind::EmptyMap => match slot.map(|slot| self.strip(slot)) {
+                Some(slot) if self.could_fit(value, slot) => slot,
+                _ => match self.settle_type(value, span) {
+                    Types::ERROR => return Types::ERROR,
+                    settled => settled,
+                },
+            },
+            _ => match slot {
+                Some(slot) if self.could_fit(value, slot) => self.strip(slot),
+                _ => value,
+            },
+        };
+        self.intern(TyKind::Maybe { inner, noisy: true })
+    }
+
+    /// The type that the body and the arm of a `try` have in common, as far as they complete with a value; `ERROR` after
+    /// a report.
+    fn joined_type(&mut self, body: Option<Ty>, arm: Option<(Ty, Span)>, span: Span) -> Ty {
+        let joined = match (body, arm) {
+            (Some(body), Some((arm, at))) => {
+                let Some(joined) = self.common(body, arm) else {
+                    self.disagree(body, arm, at, "the body and the arm of `try`");
+                    return Types::ERROR;
+                };
+                joined
+            }
+            (Some(ty), None) | (None, Some((ty, _))) => ty,
+            (None, None) => Types::NEVER,
+        };
+        let settled = self.settle_type(joined, span);
+        if settled == Types::VOID { Types::INT } else { settled }
     }
 
     fn settle_type(&mut self, ty: Ty, span: Span) -> Ty {
