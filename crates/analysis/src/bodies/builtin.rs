@@ -54,9 +54,9 @@ impl<'a> Cx<'_, 'a> {
             }
             _ => {}
         }
-        let mut fitting = sigs.iter().filter(|s| s.params.len() == args.len());
-        let Some(first) = fitting.next() else { return self.wrong_count(&shown, sigs, args, span) };
-        let mut chosen = first;
+        let Some(mut chosen) = sigs.iter().find(|s| s.params.len() == args.len()) else {
+            return self.wrong_count(&shown, sigs, args, span);
+        };
         let mut values: Vec<Expr> = Vec::with_capacity(args.len());
         let mut bindings = Bindings::default();
         let mut rest = args.iter().enumerate();
