@@ -15,22 +15,26 @@ export ASAN_OPTIONS="detect_stack_use_after_return=0:detect_leaks=${ASAN_LEAKS:-
 cargo test --features sched/sanitizer -p abi -p codec -p values -p sched -p builtins --tests
 [ "${1:-}" = corpus ] || exit 0
 cargo build --features woc/sanitizer -p woc
-woc="$target/debug/woc"
+woc=$(realpath "$target/debug/woc") root=$PWD
 bad=0 all=0
 for case in tests/corpus/run/* tests/corpus/trap/*; do
-  args=()
+  args=() vars=()
   [ ! -f "$case/fixture.args" ] || mapfile -t args <"$case/fixture.args"
+  [ ! -f "$case/fixture.env" ] || mapfile -t vars <"$case/fixture.env"
   for opt in 1 0; do
     all=$((all + 1))
-    err=$(mktemp)
+    scratch=$(mktemp -d)
+    err=$scratch/err
+    mkdir "$scratch/work"
     # How the program ends is the business of `cargo test`.
-    WO_OPT=$opt timeout 120 "$woc" run "$case" -- "${args[@]}" >/dev/null 2>"$err" || true
+    (cd "$scratch/work" && env "${vars[@]}" WO_OPT=$opt timeout 120 "$woc" run "$root/$case" -- "${args[@]}") \
+      >/dev/null 2>"$err" || true
     if grep -q 'AddressSanitizer' "$err"; then
       bad=$((bad + 1))
       echo "FAIL $case (WO_OPT=$opt)"
       grep -A 20 'AddressSanitizer' "$err"
     fi
-    rm -f "$err"
+    rm -rf "$scratch"
   done
 done
 echo "asan: $all runs, $bad failures"

@@ -1,5 +1,6 @@
 //! Links the compiler's unwinder (libgcc_eh) into the executable, so that `woc` and what it builds need no shared
-//! library but the C library. Without the archive (another C compiler) the shared libgcc_s serves as usual.
+//! library but the C library. Without the archive (another C compiler, another target) the shared libgcc_s serves as
+//! usual.
 
 use std::env;
 use std::path::Path;
@@ -10,7 +11,8 @@ const ARCHIVE: &str = "libgcc_eh.a";
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
     println!("cargo::rerun-if-env-changed=CC");
-    if env::var("CARGO_CFG_TARGET_ENV").is_ok_and(|c| c != "gnu") {
+    // The compiler asked below is this machine's own.
+    if env::var("TARGET") != env::var("HOST") || env::var("CARGO_CFG_TARGET_ENV").is_ok_and(|c| c != "gnu") {
         return;
     }
     let cc = env::var("CC").unwrap_or_else(|_| "cc".to_owned());

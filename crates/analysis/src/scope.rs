@@ -298,7 +298,7 @@ impl Env<'_> {
             }
         }
         if let Some(entry) = self.type_names.get(&(PRELUDE, key.clone()))
-            && !self.unread.contains(name)
+            && !self.is_unread(name)
         {
             return TypeLookup::Found(entry);
         }

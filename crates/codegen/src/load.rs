@@ -32,10 +32,11 @@ pub(crate) fn load(
     for offset in &code.entries {
         filled.extend_from_slice(&entry(*offset)?.expose_provenance().to_le_bytes());
     }
-    // SAFETY: what `Code::main` points at was compiled as a function of the context with one word as its result.
+    // SAFETY: `code` comes from `compile`, if through `Code::decode`, on the word of who called that. What `Code::main`
+    // points at was compiled as a function of the context with one word as its result.
     let main = |at| unsafe { std::mem::transmute::<*const u8, MainFn>(at) };
     let main = code.main.map(|offset| entry(offset).map(main)).transpose()?;
-    // SAFETY: what `Code::receives` points at was compiled by `lower::receive` with the signature of `ReceiveFn`.
+    // SAFETY: as above; what `Code::receives` points at was compiled by `lower::receive` with the signature of `ReceiveFn`.
     let receive = |at| unsafe { std::mem::transmute::<*const u8, ReceiveFn>(at) };
     let receives = code.receives.iter().map(|offset| offset.map(|offset| entry(offset).map(receive)).transpose());
     let receives = receives.collect::<Result<Vec<_>, _>>()?;

@@ -52,7 +52,8 @@ impl Mapping {
     }
 }
 
-/// While it lives, fresh memory comes in small pages. Compiling touches a little of much memory: clearing huge pages for
+/// While it lives, fresh memory of the whole process comes in small pages; of several at a time the last one to go
+/// restores what the last one to come had found. Compiling touches a little of much memory: clearing huge pages for
 /// that would take a good part of the time, and several times the memory.
 pub(crate) struct SmallPages {
     /// Whether the process has none but small pages anyway.

@@ -17,8 +17,8 @@ pub(crate) fn site(trap_site: Target) -> Compiled {
 
 /// The entry of a function with a large frame. The check at the entry of a function compares the stack pointer after
 /// the frame has been made, so a frame larger than the reserve below the limit could write outside the stack before it
-/// is checked. This stub compares first and touches no memory: it goes on to `body` if `frame` bytes fit above the limit, else to `overflow`, with the stack and every
-/// argument register as they were; both of them behind it.
+/// is checked. This stub compares first and touches no memory: it goes on to `body` if `frame` bytes fit above the
+/// limit, else to `overflow`, with the stack and every argument register as they were; both of them behind it.
 pub(crate) fn guarded(frame: u32, body: Compiled, overflow: Compiled) -> Result<Compiled, String> {
     let frame = i32::try_from(frame).map_err(|_| "stack frame too large".to_string())?;
     let mut code = Vec::with_capacity(24);

@@ -1,5 +1,5 @@
-//! Graph facts of finished MIR: successors, removal of unreachable blocks, and which functions lie on a cycle of the
-//! call graph.
+//! Graph facts of finished MIR: successors, an order of blocks, removal of unreachable blocks, and which functions lie on
+//! a cycle of the call graph.
 
 use crate::ir::{Block, BlockId, Callee, Func, InstKind, Local, Program, Term};
 
@@ -161,6 +161,51 @@ pub fn clean(func: &mut Func) {
         seen.get(at - 1).copied().unwrap_or(false)
     });
     rename(func, |id| ids.get(id.0 as usize).copied().unwrap_or(id));
+}
+
+/// Blocks that block number `block` may go to, by its instructions' traps and by its end; none for one that does not
+/// exist.
+#[must_use]
+pub fn targets(func: &Func, block: usize) -> Vec<usize> {
+    let mut out: Vec<usize> = Vec::new();
+    if let Some(block) = func.blocks.get(block) {
+        let mut see = |to: BlockId| {
+            let to = to.0 as usize;
+            if out.last() != Some(&to) && to < func.blocks.len() {
+                out.push(to);
+            }
+        };
+        block.insts.iter().filter_map(|inst| inst.kind.unwind()).for_each(&mut see);
+        block.term.each_target(see);
+    }
+    out
+}
+
+/// The blocks that the function's entry leads to, each before those that only it leads to.
+#[must_use]
+pub fn reverse_postorder(func: &Func) -> Vec<usize> {
+    let mut seen = vec![false; func.blocks.len()];
+    let mut post = Vec::with_capacity(func.blocks.len());
+    let mut first = |block: usize| seen.get_mut(block).is_some_and(|seen| !std::mem::replace(seen, true));
+    // The entry's targets: what is walked last comes first in the order.
+    for root in func.entry_unwind.map(|to| to.0 as usize).into_iter().chain([0]) {
+        let mut stack = Vec::new();
+        if first(root) {
+            stack.push((root, targets(func, root)));
+        }
+        while let Some((block, next)) = stack.last_mut() {
+            match next.pop() {
+                Some(to) if first(to) => stack.push((to, targets(func, to))),
+                Some(_) => {}
+                None => {
+                    post.push(*block);
+                    let _ = stack.pop();
+                }
+            }
+        }
+    }
+    post.reverse();
+    post
 }
 
 /// A block that is left by a jump goes on with its target where nothing else leads there. The targets stay without a way

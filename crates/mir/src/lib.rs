@@ -21,6 +21,7 @@ mod shapes;
 mod verify;
 
 pub use dump::dump;
+pub use graph::{reverse_postorder, targets};
 pub use passes::{Pass, Passes};
 pub use reach::keep_reachable;
 pub use verify::verify;

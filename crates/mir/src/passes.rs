@@ -55,17 +55,6 @@ impl Passes {
             Some(Passes(passes.0 & !(1 << *pass as u8)))
         })
     }
-
-    /// For storing: `from_bits` gives the set back.
-    #[must_use]
-    pub fn bits(self) -> u8 {
-        self.0
-    }
-
-    #[must_use]
-    pub fn from_bits(bits: u8) -> Passes {
-        Passes(bits & Passes::ALL.0)
-    }
 }
 
 impl From<bool> for Passes {
@@ -86,7 +75,6 @@ mod tests {
         let some = Passes::parse("-counts,-fold").unwrap();
         let off: Vec<&str> = NAMED.iter().filter(|(_, p)| !some.has(*p)).map(|(n, _)| *n).collect();
         assert_eq!(off, ["fold", "counts"]);
-        assert_eq!(Passes::from_bits(some.bits()), some);
         assert_eq!(Passes::parse("counts"), None);
         assert_eq!(Passes::parse("-speed"), None);
     }

@@ -363,7 +363,7 @@ pub(crate) fn file<'s>() -> impl Parser<'s, Tokens<'s>, File, Extra<'s>> {
                     // The block before ended too early, or never.
                     decls.last_mut().into_iter().for_each(mark_broken);
                     if state.braces_doubtful {
-                        (state.last_failure, state.failures) = (at.start, state.failures + 1);
+                        state.pass_over(at);
                     } else {
                         state.report(failure);
                     }
@@ -535,12 +535,9 @@ fn recover(inp: &mut Input<'_, '_>, at: Token) {
     }
 }
 
-fn declares_the_next_name(word: K) -> bool {
-    matches!(word, K::Fn | K::Class | K::Interface | K::Typedef | K::Const | K::Type)
-}
-
+/// Whether a declaration begins with `token`, which follows a token of kind `last`.
 fn is_declaration_word(inp: &mut Input<'_, '_>, token: Token, last: K) -> bool {
-    if declares_the_next_name(last) || matches!(last, K::Use | K::Using) {
+    if matches!(last, K::Fn | K::Class | K::Interface | K::Typedef | K::Const | K::Type | K::Use | K::Using) {
         // A reserved word where a name should stand.
         return false;
     }

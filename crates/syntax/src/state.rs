@@ -120,11 +120,15 @@ impl State<'_> {
         self.span(token.start, token.end)
     }
 
+    /// The source right before `offset`, `CONTEXT` bytes at the most.
+    fn before(&self, offset: u32) -> &[u8] {
+        let end = offset as usize;
+        self.source.get(end.saturating_sub(CONTEXT)..end).unwrap_or_default()
+    }
+
     /// Bytes of the line before `offset`, capped: only compared with other columns.
     pub fn column_of(&self, offset: u32) -> u32 {
-        let end = offset as usize;
-        let window = self.source.get(end.saturating_sub(CONTEXT)..end).unwrap_or_default();
-        u32::try_from(window.iter().rev().take_while(|b| **b != b'\n').count()).unwrap_or(0)
+        u32::try_from(self.before(offset).iter().rev().take_while(|b| **b != b'\n').count()).unwrap_or(0)
     }
 
     /// What stands before `offset` on its line, within a short distance.
@@ -135,9 +139,7 @@ impl State<'_> {
 
     /// Only blanks stand before `offset` on its line (looked for within a short distance).
     pub fn starts_line(&self, offset: u32) -> bool {
-        let end = offset as usize;
-        let window = self.source.get(end.saturating_sub(CONTEXT)..end).unwrap_or_default();
-        let before = window.iter().rev().find(|b| !matches!(b, b' ' | b'\t' | b'\r'));
+        let before = self.before(offset).iter().rev().find(|b| !matches!(b, b' ' | b'\t' | b'\r'));
         before == Some(&b'\n')
     }
 
@@ -185,8 +187,7 @@ impl State<'_> {
         let at = failure.at;
         let is_known = self.last_failure == at.start || self.lexical_between(self.anchor, at.end);
         if is_known || self.diagnostics.len() >= MAX_DIAGNOSTICS {
-            self.failures += 1;
-            self.last_failure = at.start;
+            self.pass_over(at);
             return;
         }
         self.last_failure = at.start;
@@ -194,14 +195,20 @@ impl State<'_> {
         self.emit(diagnostic);
     }
 
+    /// Counts a failure at `at` that an earlier report explains.
+    pub fn pass_over(&mut self, at: Token) {
+        self.failures += 1;
+        self.last_failure = at.start;
+    }
+
     /// Reports a failure inside a hole whose span is `hole`: one `WO-E101` at the hole.
     pub fn report_hole(&mut self, failure: Failure, hole: Span) {
         let lexical = self.lexical_between(hole.start, hole.end);
-        self.last_failure = failure.at.start;
         if lexical || self.diagnostics.len() >= MAX_DIAGNOSTICS {
-            self.failures += 1;
+            self.pass_over(failure.at);
             return;
         }
+        self.last_failure = failure.at.start;
         let inner = self.explain(failure);
         if inner.code.number != 101 {
             self.emit(inner);
@@ -347,7 +354,6 @@ pub(crate) fn span_of(inp: &mut Input<'_, '_>, token: Token) -> Span {
     inp.state().span_of(token)
 }
 
-#[inline]
 /// Source text in backquotes, cut at its line's end and a length.
 pub(crate) fn quoted(source: &[u8]) -> String {
     let text = String::from_utf8_lossy(source);
@@ -356,6 +362,7 @@ pub(crate) fn quoted(source: &[u8]) -> String {
     if short.len() < text.len() { format!("`{short}…`") } else { format!("`{short}`") }
 }
 
+#[inline]
 pub(crate) fn text<'s>(inp: &mut Input<'s, '_>, token: Token) -> &'s [u8] {
     let source: &'s [u8] = inp.state().source;
     source.get(token.start as usize..token.end as usize).unwrap_or_default()
@@ -401,17 +408,8 @@ pub(crate) fn declared_names(inp: &mut Input<'_, '_>, tokens: Tokens<'_>) -> Vec
         match token.kind {
             kind if kind.is_name() => names.push(ident_of(inp, *token).name),
             K::Pub | K::Class | K::Type | K::Typedef | K::Interface | K::Const | K::Fn | K::Use | K::Using => {}
-            K::If
-            | K::While
-            | K::For
-            | K::Switch
-            | K::Let
-            | K::Mut
-            | K::Comma
-            | K::Slash
-            | K::Dot
-            | K::Colon
-            | K::Inline => {}
+            K::If | K::While | K::For | K::Switch | K::Let | K::Mut | K::Inline => {}
+            K::Comma | K::Slash | K::Dot | K::Colon => {}
             K::Str => {
                 let quoted = String::from_utf8_lossy(text(inp, *token)).into_owned();
                 let path = quoted.trim_matches(['"', '\'']);

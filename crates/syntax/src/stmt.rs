@@ -44,10 +44,7 @@ pub(crate) fn block(inp: &mut Input<'_, '_>) -> Res<Block> {
                 let next = peek(inp).start;
                 let state = inp.state();
                 // A block of one line, whose `}` is not there.
-                if matches!(stmts.last(), Some(Stmt { kind: StmtKind::Unread { .. }, .. }))
-                    && state.is_one_line(open.start, token.start)
-                    && state.starts_line(next)
-                {
+                if ends_unread(&stmts) && state.is_one_line(open.start, token.start) && state.starts_line(next) {
                     state.braces_doubtful = true;
                 }
             }
@@ -75,8 +72,7 @@ fn unclosed(inp: &mut Input<'_, '_>, open: Token, stmts: Vec<Stmt>) -> Block {
         .note("every `{` needs its `}`")
         .help("add the missing `}`");
     // A brace may be in what could not be read.
-    let is_known = matches!(stmts.last(), Some(Stmt { kind: StmtKind::Unread { .. }, .. }));
-    if !std::mem::replace(&mut state.braces_doubtful, true) && !is_known {
+    if !std::mem::replace(&mut state.braces_doubtful, true) && !ends_unread(&stmts) {
         state.report(Failure { at, wanted: "`}`", special: Some(Box::new(diagnostic)) });
     } else {
         state.failures += 1;
@@ -114,10 +110,9 @@ pub(crate) fn statement_or_recover(inp: &mut Input<'_, '_>, stmts: &mut Vec<Stmt
             // The rest of a statement that could not be read is no second defect.
             let is_rest = at.start == first.start
                 && matches!(at.kind, K::Case | K::Default | K::Else | K::Catch | K::RParen | K::RBracket)
-                && matches!(stmts.last(), Some(Stmt { kind: StmtKind::Unread { .. }, .. }));
+                && ends_unread(stmts);
             if is_rest {
-                state.last_failure = at.start;
-                state.failures += 1;
+                state.pass_over(at);
             } else {
                 state.report(failure);
             }
@@ -131,19 +126,31 @@ pub(crate) fn statement_or_recover(inp: &mut Input<'_, '_>, stmts: &mut Vec<Stmt
             if unbalanced || broken.braces > 0 || leaves_doubt(skipped, at, peek(inp)) {
                 inp.state().braces_doubtful = true;
             }
-            let mut names = declared_names(inp, skipped);
-            let named = |t: &&Token| t.kind.is_name() || t.kind == K::Mut;
-            if first.kind == K::Let && skipped.get(1).filter(named).is_none() {
-                // It may have been any.
-                names.push(Name::default());
-            }
-            let leaves = matches!(first.kind, K::Return | K::Break | K::Continue);
-            let token = skipped.get(1).filter(|t| first.kind == K::Let && t.kind.is_name());
-            let local = token.map(|t| ident_of(inp, *t));
-            stmts.push(make(inp, first, first.end, StmtKind::Unread { names, leaves, local }));
+            let unread = unread(inp, first, skipped);
+            stmts.push(unread);
         }
     }
     inp.state().head = head;
+}
+
+fn ends_unread(stmts: &[Stmt]) -> bool {
+    matches!(stmts.last(), Some(Stmt { kind: StmtKind::Unread { .. }, .. }))
+}
+
+/// What remains of a statement that begins with `first` and was passed over.
+fn unread(inp: &mut Input<'_, '_>, first: Token, skipped: &[Token]) -> Stmt {
+    let mut names = declared_names(inp, skipped);
+    let mut local = None;
+    if first.kind == K::Let {
+        match skipped.get(1) {
+            Some(token) if token.kind.is_name() => local = Some(ident_of(inp, *token)),
+            Some(token) if token.kind == K::Mut => {}
+            // It may have been any.
+            _ => names.push(Name::default()),
+        }
+    }
+    let leaves = matches!(first.kind, K::Return | K::Break | K::Continue);
+    make(inp, first, first.end, StmtKind::Unread { names, leaves, local })
 }
 
 /// Whether `skipped`, which failed at `at` and is followed by `next`, may have begun or ended a block.

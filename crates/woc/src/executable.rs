@@ -1,8 +1,9 @@
 //! `woc build`: a copy of the running executable with a compiled program behind it, and finding that program at
 //! start-up.
 //!
-//! Layout: the executable, `HEAD`, the code of `pipeline::build`, its length (`u64`), its CRC-32 (`u32`), `TAIL`. The tail says that
-//! there is a program; the head, which lies where the plain executable ends, says that there was one when a file was cut.
+//! Layout: the executable, `HEAD`, the code of `pipeline::build`, its length (`u64`), its CRC-32 (`u32`), `TAIL`. The
+//! tail says that there is a program; the head, which lies where the plain executable ends, says that there was one when
+//! a file was cut.
 
 use std::fs::{File, OpenOptions, Permissions};
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};

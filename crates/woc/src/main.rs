@@ -1,6 +1,7 @@
 //! The command `woc`: all of the compiler's input and output, printing and exit codes (language specification 14).
 //!
-//! Exit codes: 0 success, 1 errors in the program, 2 usage, unreadable input or manifest, 70 internal failure.
+//! Exit codes: 0 success, 1 errors in the program, 2 usage, unreadable input or manifest, lost output, 70 internal
+//! failure.
 //! `woc run` passes the program's own status on. An executable that `woc build` made is this one with a compiled
 //! program behind it, and runs that instead.
 

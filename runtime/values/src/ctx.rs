@@ -61,8 +61,8 @@ pub struct Heap {
     pub(crate) cycles: crate::cycles::Cycles,
 }
 
-// SAFETY: between calls `dead` is empty, what `cycles` knows are objects of this shard, and the image that `plans` points
-// at is shared by all shards and only read.
+// SAFETY: between calls `dead` is empty, what `cycles` points at are objects of this shard and tables of this heap, and
+// the image that `plans` points at is shared by all shards and only read.
 unsafe impl Send for Heap {}
 
 /// `receive` of an actor class: state and message borrowed, reply words stored through the last argument.

@@ -57,12 +57,9 @@ impl<'a> Cx<'_, 'a> {
             };
             values.push(value);
         }
-        if values.iter().any(|v| v.ty == Types::ERROR) {
-            return self.error(span);
-        }
-        let values = match self.until_never(values) {
+        let values = match self.complete(values, span) {
             Ok(values) => values,
-            Err(never) => return never,
+            Err(other) => return other,
         };
         let (builtin, ty) = match shown.as_str() {
             "send" => (Builtin::Send, Types::VOID),

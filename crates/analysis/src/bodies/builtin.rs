@@ -34,28 +34,10 @@ impl<'a> Cx<'_, 'a> {
         let shown = if is_free { name.clone() } else { smol_str::format_smolstr!("{namespace}.{name}") };
         let table = self.builtins;
         let Some(sigs) = table.sigs.get(&(namespace.clone(), name.clone())) else {
-            let members = table.sigs.keys().filter(|k| k.0 == *namespace).map(|k| k.1.as_str());
-            let near = self.near(name, members.clone());
-            let mut all: Vec<String> = members.map(|m| format!("`{m}`")).collect();
-            all.sort();
-            return self.fail(
-                Diagnostic::error(406, name_span, format!("module `{namespace}` has no member `{name}`"))
-                    .label("unknown member")
-                    .note(format!("`{namespace}` is a reserved module with a fixed set of functions"))
-                    .help(match near {
-                        Some(near) => format!("did you mean `{namespace}.{near}`?"),
-                        None => format!("its members are {}", all.join(", ")),
-                    }),
-            );
+            return self.unknown_builtin(namespace, name, name_span);
         };
         if !sigs.iter().any(|s| s.available) {
-            let what = if name.ends_with("_tls") { "TLS is" } else { "it is" };
-            return self.fail(
-                Diagnostic::error(406, name_span, format!("`{shown}` is not available yet"))
-                    .label("not available yet")
-                    .note("the name is reserved for a later version")
-                    .help(format!("{what} not available yet; do without `{shown}` for now")),
-            );
+            return self.unavailable(&shown, name_span);
         }
         match shown.as_str() {
             "send" | "call" | "call_dl" | "monitor" | "time.after" => {
@@ -72,9 +54,9 @@ impl<'a> Cx<'_, 'a> {
             }
             _ => {}
         }
-        let mut fitting = sigs.iter().filter(|s| s.params.len() == args.len());
-        let Some(first) = fitting.next() else { return self.wrong_count(&shown, sigs, args, span) };
-        let mut chosen = first;
+        let Some(mut chosen) = sigs.iter().find(|s| s.params.len() == args.len()) else {
+            return self.wrong_count(&shown, sigs, args, span);
+        };
         let mut values: Vec<Expr> = Vec::with_capacity(args.len());
         let mut bindings = Bindings::default();
         let mut rest = args.iter().enumerate();
@@ -82,30 +64,9 @@ impl<'a> Cx<'_, 'a> {
         if sigs.len() > 1
             && let Some((_, arg)) = rest.next()
         {
-            let value = self.expr(arg, Want::Value);
-            let value = self.first_form(value, sigs, args.len());
-            let value = self.settle(value);
-            if matches!(self.kind(value.ty), TyKind::Error | TyKind::Never) {
-                return value;
-            }
-            let inner = self.strip(value.ty);
-            let found = sigs.iter().filter(|s| s.params.len() == args.len()).find(|s| {
-                let mut trial = Bindings::default();
-                s.params.first().is_some_and(|p| self.unify(&p.2, inner, &mut trial))
-            });
-            let Some(found) = found else {
-                let value_ty = self.show(value.ty);
-                let forms: Vec<String> = sigs
-                    .iter()
-                    .filter_map(|s| s.params.first())
-                    .map(|p| format!("`{}`", self.show_pattern(&p.2)))
-                    .collect();
-                return self.fail(
-                    Diagnostic::error(209, value.span, format!("argument 1 of `{shown}` cannot be `{value_ty}`"))
-                        .label(format!("this is `{value_ty}`"))
-                        .note(format!("`{shown}` takes {}", forms.join(" or ")))
-                        .help(self.own_method(&shown).unwrap_or_else(|| "give one of those".to_owned())),
-                );
+            let (found, value) = match self.overload(&shown, sigs, arg, args.len()) {
+                Ok(found) => found,
+                Err(other) => return other,
             };
             chosen = found;
             let site = Site::Builtin(shown.clone(), 1, is_free);
@@ -135,28 +96,86 @@ impl<'a> Cx<'_, 'a> {
                 break;
             }
             if value.ty != Types::ERROR && !self.unify(pattern, value.ty, &mut bindings) {
-                let (want, given) = (self.show_pattern(pattern), self.show(value.ty));
-                return self.fail(
-                    Diagnostic::error(
-                        209,
-                        value.span,
-                        format!("argument {} of `{shown}` must be `{want}`, found `{given}`", at + 1),
-                    )
-                    .label(format!("this is `{given}`"))
-                    .note(format!("`{shown}` works on `{want}`"))
-                    .help(self.own_method(&shown).unwrap_or_else(|| format!("give a value of type `{want}`"))),
-                );
+                return self.wrong_argument(&shown, at + 1, pattern, &value);
             }
             values.push(value);
         }
-        if values.iter().any(|v| v.ty == Types::ERROR) {
-            return self.error(span);
-        }
-        let values = match self.until_never(values) {
+        let values = match self.complete(values, span) {
             Ok(values) => values,
-            Err(never) => return never,
+            Err(other) => return other,
         };
         self.finish_builtin(&shown, chosen, values, &bindings, span)
+    }
+
+    fn unknown_builtin(&mut self, namespace: &Name, name: &Name, span: Span) -> Expr {
+        let members = self.builtins.sigs.keys().filter(|k| k.0 == *namespace).map(|k| k.1.as_str());
+        let help = match self.near(name, members.clone()) {
+            Some(near) => format!("did you mean `{namespace}.{near}`?"),
+            None => {
+                let mut all: Vec<String> = members.map(|m| format!("`{m}`")).collect();
+                all.sort();
+                format!("its members are {}", all.join(", "))
+            }
+        };
+        self.fail(
+            Diagnostic::error(406, span, format!("module `{namespace}` has no member `{name}`"))
+                .label("unknown member")
+                .note(format!("`{namespace}` is a reserved module with a fixed set of functions"))
+                .help(help),
+        )
+    }
+
+    fn unavailable(&mut self, shown: &str, span: Span) -> Expr {
+        let what = if shown.ends_with("_tls") { "TLS is" } else { "it is" };
+        self.fail(
+            Diagnostic::error(406, span, format!("`{shown}` is not available yet"))
+                .label("not available yet")
+                .note("the name is reserved for a later version")
+                .help(format!("{what} not available yet; do without `{shown}` for now")),
+        )
+    }
+
+    fn wrong_argument(&mut self, shown: &str, number: usize, pattern: &Pattern, value: &Expr) -> Expr {
+        let (want, given) = (self.show_pattern(pattern), self.show(value.ty));
+        let title = format!("argument {number} of `{shown}` must be `{want}`, found `{given}`");
+        self.fail(
+            Diagnostic::error(209, value.span, title)
+                .label(format!("this is `{given}`"))
+                .note(format!("`{shown}` works on `{want}`"))
+                .help(self.own_method(shown).unwrap_or_else(|| format!("give a value of type `{want}`"))),
+        )
+    }
+
+    /// The overload with `count` parameters that the first argument chooses, and that argument; what the call is where it
+    /// chooses none.
+    fn overload<'s>(
+        &mut self,
+        shown: &Name,
+        sigs: &'s [BuiltinSig],
+        arg: &'a ast::Expr,
+        count: usize,
+    ) -> Result<(&'s BuiltinSig, Expr), Expr> {
+        let value = self.expr(arg, Want::Value);
+        let value = self.first_form(value, sigs, count);
+        let value = self.settle(value);
+        if matches!(self.kind(value.ty), TyKind::Error | TyKind::Never) {
+            return Err(value);
+        }
+        let inner = self.strip(value.ty);
+        let fits = |pattern: &Pattern| self.unify(pattern, inner, &mut Bindings::default());
+        let mut forms = sigs.iter().filter(|s| s.params.len() == count);
+        if let Some(found) = forms.find(|s| s.params.first().is_some_and(|p| fits(&p.2))) {
+            return Ok((found, value));
+        }
+        let given = self.show(value.ty);
+        let firsts = sigs.iter().filter_map(|s| s.params.first());
+        let wanted: Vec<String> = firsts.map(|p| format!("`{}`", self.show_pattern(&p.2))).collect();
+        Err(self.fail(
+            Diagnostic::error(209, value.span, format!("argument 1 of `{shown}` cannot be `{given}`"))
+                .label(format!("this is `{given}`"))
+                .note(format!("`{shown}` takes {}", wanted.join(" or ")))
+                .help(self.own_method(shown).unwrap_or_else(|| "give one of those".to_owned())),
+        ))
     }
 
     /// An empty container takes the type of the first overload that names one.
@@ -323,12 +342,9 @@ impl<'a> Cx<'_, 'a> {
         }
         let values: Vec<Expr> =
             values.into_iter().zip(args).map(|(value, arg)| self.coerce(value, arg, common, &site)).collect();
-        if values.iter().any(|v| v.ty == Types::ERROR) {
-            return self.error(span);
-        }
-        let values = match self.until_never(values) {
+        let values = match self.complete(values, span) {
             Ok(values) => values,
-            Err(never) => return never,
+            Err(other) => return other,
         };
         let (builtin, ty) = match shown.as_str() {
             "json.encode" => (Builtin::JsonEncode, Types::TEXT),

@@ -1,7 +1,7 @@
 //! Calls (language 4.2, 4.3, 8.3): what a callee means, argument counts and types, methods, extension methods.
 
 use super::site::Site;
-use super::{Cx, Want, describe, named};
+use super::{Cx, Want, describe, named, not_exported};
 use crate::env::{Elsewhere, Env, FuncLookup, NamedType, QualifiedLookup, UseTarget};
 use crate::habits;
 use crate::hir::{Expr, ExprKind, FuncId, IfaceId};
@@ -65,11 +65,7 @@ impl<'a> Cx<'_, 'a> {
         }
         let report = match self.env.func_elsewhere(self.file, name) {
             Elsewhere::NotExported { module, span: declared } => {
-                Diagnostic::error(217, span, format!("function `{name}` of module `{module}` is not exported"))
-                    .label("not visible here")
-                    .related(declared, format!("`{name}` is declared here without `pub`"))
-                    .note("other modules see only what is `pub`")
-                    .help(format!("declare it `pub fn {name}`"))
+                not_exported(name, "function", "fn", &module, span, declared)
             }
             Elsewhere::UnusedModule { module } => Diagnostic::error(
                 210,
@@ -183,13 +179,9 @@ impl<'a> Cx<'_, 'a> {
         match found {
             QualifiedLookup::Found(func) => self.call_func(func, None, name, args, span),
             QualifiedLookup::Ambiguous(modules) => self.ambiguous(name, member.span, "function", &modules),
-            QualifiedLookup::NotExported { module, span: declared } => self.fail(
-                Diagnostic::error(217, member.span, format!("function `{name}` of module `{module}` is not exported"))
-                    .label("not visible here")
-                    .related(declared, format!("`{name}` is declared here without `pub`"))
-                    .note("other modules see only what is `pub`")
-                    .help(format!("declare it `pub fn {name}`")),
-            ),
+            QualifiedLookup::NotExported { module, span: declared } => {
+                self.fail(not_exported(name, "function", "fn", &module, member.span, declared))
+            }
             QualifiedLookup::Unknown { module } => {
                 let exported = self.env.modules.iter().find(|m| m.path == module);
                 let near = self.near(name, exported.iter().flat_map(|m| m.funcs.keys().map(Name::as_str)));
@@ -334,15 +326,12 @@ impl<'a> Cx<'_, 'a> {
         let Ok(extension) = extension else { return self.error(span) };
         if let (Some(_), Some((_, module)), TyKind::Class(class)) = (method, &extension, kind) {
             let class = self.class_name(class);
+            let title = format!("`{name}` is a method of `{class}` and an extension from `{module}`");
             return self.fail(
-                Diagnostic::error(
-                    220,
-                    member.span,
-                    format!("`{name}` is a method of `{class}` and an extension from `{module}`"),
-                )
-                .label("two meanings")
-                .note("a real method and an extension of one name would hide each other")
-                .help(format!("call the function as `{name}({}, …)`, or rename one", describe(base))),
+                Diagnostic::error(220, member.span, title)
+                    .label("two meanings")
+                    .note("a real method and an extension of one name would hide each other")
+                    .help(format!("call the function as `{name}({}, …)`, or rename one", describe(base))),
             );
         }
         if let Some((func, _)) = extension
@@ -354,15 +343,12 @@ impl<'a> Cx<'_, 'a> {
             TyKind::Class(class) => match method {
                 Some(func) if self.func_is_static(func) => {
                     let class = self.class_name(class);
+                    let title = format!("`{class}.{name}` is static: it is not called on an object");
                     self.fail(
-                        Diagnostic::error(
-                            403,
-                            member.span,
-                            format!("`{class}.{name}` is static: it is not called on an object"),
-                        )
-                        .label("static function called on an instance")
-                        .note("a `static fn` has no `self`")
-                        .help(format!("write `{class}.{name}(…)`")),
+                        Diagnostic::error(403, member.span, title)
+                            .label("static function called on an instance")
+                            .note("a `static fn` has no `self`")
+                            .help(format!("write `{class}.{name}(…)`")),
                     )
                 }
                 Some(func) => self.call_func(func, Some(recv), name, args, span),

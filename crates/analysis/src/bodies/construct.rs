@@ -225,6 +225,14 @@ impl<'a> Cx<'_, 'a> {
         })
     }
 
+    /// The arguments of a builtin, as `until_never`; an error where one of them is wrong.
+    pub(super) fn complete(&mut self, values: Vec<Expr>, span: Span) -> Result<Vec<Expr>, Expr> {
+        if values.iter().any(|v| v.ty == Types::ERROR) {
+            return Err(self.error(span));
+        }
+        self.until_never(values)
+    }
+
     /// Operands of which one never completes: what comes before it is evaluated, what follows is not reached. Gives the
     /// operands back when all complete.
     pub(super) fn until_never(&mut self, mut values: Vec<Expr>) -> Result<Vec<Expr>, Expr> {

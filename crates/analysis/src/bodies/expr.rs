@@ -3,7 +3,7 @@
 use super::coerce::unwrap;
 use super::flow::{Facts, State};
 use super::site::Site;
-use super::{Cx, Want};
+use super::{Cx, Want, not_exported};
 use crate::env::{ConstLookup, FuncLookup, NamedType, QualifiedConst};
 use crate::habits;
 use crate::hir::{Expr, ExprKind, LocalId, OnNil};
@@ -178,20 +178,25 @@ impl<'a> Cx<'_, 'a> {
 
     /// What to write instead of an unknown name: blanks around a minus, a near spelling.
     pub(super) fn name_help(&self, name: &str) -> String {
+        self.meant(name).unwrap_or_else(|| format!("declare it: `let {name} = …`"))
+    }
+
+    /// What an unknown name in the place of a value was probably meant to be.
+    pub(super) fn meant(&self, name: &str) -> Option<String> {
         if let Some((first, rest)) = name.split_once('-')
             && (self.lookup(first).is_some()
                 || !matches!(self.env.const_in_scope(self.file, self.class, first), ConstLookup::None))
         {
-            return match rest {
+            return Some(match rest {
                 "" => format!("a dash belongs to a name; put blanks around the minus: `{first} - 1`, `{first} -= 1`"),
                 "-" => format!(
                     "a dash belongs to a name; to count down, write `{first} -= 1` with a blank before the minus"
                 ),
                 _ => format!("a dash belongs to a name; to subtract, put blanks around the minus: `{first} - {rest}`"),
-            };
+            });
         }
         if let Some(help) = habits::value(name) {
-            return help.to_owned();
+            return Some(help.to_owned());
         }
         let scope = self.env.file(self.file);
         let variants = self.env.variants.keys().map(|k| &k.1);
@@ -201,15 +206,13 @@ impl<'a> Cx<'_, 'a> {
             for at in scope.aliases.get(near.as_str()).into_iter().flatten() {
                 scope.uses.get(*at).into_iter().for_each(|entry| entry.used.set(true));
             }
-            return format!("did you mean `{near}`?");
+            return Some(format!("did you mean `{near}`?"));
         }
         if name == "self" {
-            return "`self` exists in methods that are not `static`".to_owned();
+            return Some("`self` exists in methods that are not `static`".to_owned());
         }
-        if self.class.is_some_and(|c| self.env.field(c, name).is_some()) {
-            return format!("members are reached through `self`: `self.{name}`");
-        }
-        format!("declare it: `let {name} = …`")
+        let is_member = self.class.is_some_and(|c| self.env.field(c, name).is_some());
+        is_member.then(|| format!("members are reached through `self`: `self.{name}`"))
     }
 
     fn field(&mut self, base: &'a ast::Expr, field: &ast::Ident, span: Span) -> Expr {
@@ -220,7 +223,7 @@ impl<'a> Cx<'_, 'a> {
                 QualifiedConst::Found(literal) => return literal_expr(literal, span),
                 QualifiedConst::Ambiguous(places) => return self.ambiguous(&field.name, span, "constant", &places),
                 QualifiedConst::NotExported { module, span: declared } => {
-                    return self.const_not_exported(&field.name, &module, span, declared);
+                    return self.fail(not_exported(&field.name, "constant", "const", &module, span, declared));
                 }
                 QualifiedConst::Unknown => {}
             }
@@ -240,16 +243,6 @@ impl<'a> Cx<'_, 'a> {
         let value = self.settle(value);
         let value = self.need(value, base, &Site::Base(field.name.clone()));
         self.field_of(value, field, span)
-    }
-
-    fn const_not_exported(&mut self, name: &Name, module: &str, span: Span, declared: Span) -> Expr {
-        self.fail(
-            Diagnostic::error(217, span, format!("constant `{name}` of module `{module}` is not exported"))
-                .label("not visible here")
-                .related(declared, format!("`{name}` is declared here without `pub`"))
-                .note("other modules see only what is `pub`")
-                .help(format!("declare it `pub const {name}`")),
-        )
     }
 
     fn no_member(&mut self, owner: &Name, field: &ast::Ident, span: Span) -> Expr {

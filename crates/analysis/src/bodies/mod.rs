@@ -410,3 +410,12 @@ fn named(e: &ast::Expr) -> String {
         text => format!("`{text}`"),
     }
 }
+
+/// `WO-E217` for a `kind` of declaration that begins with `word`.
+fn not_exported(name: &str, kind: &str, word: &str, module: &str, at: Span, declared: Span) -> Diagnostic {
+    Diagnostic::error(217, at, format!("{kind} `{name}` of module `{module}` is not exported"))
+        .label("not visible here")
+        .related(declared, format!("`{name}` is declared here without `pub`"))
+        .note("other modules see only what is `pub`")
+        .help(format!("declare it `pub {word} {name}`"))
+}

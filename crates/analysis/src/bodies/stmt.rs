@@ -195,10 +195,7 @@ impl<'e, 'a> Cx<'e, 'a> {
 
     /// An assignment to a name that nothing declares: one report, whatever follows of it.
     fn not_declared(&mut self, name: &Name, span: Span) {
-        let help = match self.name_help(name) {
-            help if help.starts_with("declare it") => format!("introduce it with `let`: `let {name} = …`"),
-            help => help,
-        };
+        let help = self.meant(name).unwrap_or_else(|| format!("introduce it with `let`: `let {name} = …`"));
         let _ = self.fail(
             Diagnostic::error(403, span, format!("unknown name `{name}`"))
                 .label("nothing to assign to")

@@ -48,30 +48,11 @@ impl<'a> Cx<'_, 'a> {
             let before = self.flow.clone();
             let mark = self.open();
             if arm.is_default {
-                if at != last {
-                    self.report(
-                        Diagnostic::warning(203, arm.span, "`default` is not the last arm")
-                            .label("written before other arms")
-                            .note("it still matches last: the other arms are tested first")
-                            .help("move it to the end"),
-                    );
-                }
-                let part = self.part(&arm.body, arm.span, want);
-                if default.is_some() {
-                    self.report(
-                        Diagnostic::error(403, arm.span, "a second `default` arm")
-                            .label("never reached")
-                            .note("a `switch` has one `default`")
-                            .help("remove one"),
-                    );
-                }
+                let part = self.default_arm(arm, at == last, default.is_some(), want);
                 default = Some(part);
             } else {
-                if failed {
-                    self.unread_patterns(arm);
-                }
                 let test = match union {
-                    _ if failed => ArmTest::Any(Vec::new()),
+                    _ if failed => self.unread_test(arm),
                     Some(union) => self.union_test(union, arm, &mut covered),
                     None => self.value_test(subject_local, &subject, &switch.subject, arm, &mut covered),
                 };
@@ -103,18 +84,38 @@ impl<'a> Cx<'_, 'a> {
         if failed || ty == Types::ERROR {
             return self.error(span);
         }
-        if subject.ty == Types::NEVER {
+        if never {
             return subject;
         }
         let kind = ExprKind::Switch(Box::new(hir::Switch { subject, subject_local, arms: out, exhaustive }));
         Expr { kind, ty, span }
     }
 
-    /// Of a subject that is not known the cases are not judged, and what they bind is not missed.
-    fn unread_patterns(&mut self, arm: &ast::Arm) {
-        for value in &arm.values {
-            self.unread_pattern(value);
+    fn default_arm(&mut self, arm: &'a ast::Arm, is_last: bool, is_second: bool, want: Want<'_>) -> Part<'a> {
+        if !is_last {
+            self.report(
+                Diagnostic::warning(203, arm.span, "`default` is not the last arm")
+                    .label("written before other arms")
+                    .note("it still matches last: the other arms are tested first")
+                    .help("move it to the end"),
+            );
         }
+        let part = self.part(&arm.body, arm.span, want);
+        if is_second {
+            self.report(
+                Diagnostic::error(403, arm.span, "a second `default` arm")
+                    .label("never reached")
+                    .note("a `switch` has one `default`")
+                    .help("remove one"),
+            );
+        }
+        part
+    }
+
+    /// Of a subject that is not known the cases are not judged, and what they bind is not missed.
+    fn unread_test(&mut self, arm: &ast::Arm) -> ArmTest {
+        arm.values.iter().for_each(|value| self.unread_pattern(value));
+        ArmTest::Any(Vec::new())
     }
 
     fn unread_pattern(&mut self, value: &ast::Expr) {
@@ -246,33 +247,18 @@ impl<'a> Cx<'_, 'a> {
         let mut found = Vec::with_capacity(arm.values.len());
         let mut bindings = Vec::new();
         for value in &arm.values {
-            let (name, pattern) = match &value.kind {
-                ast::ExprKind::Name(name) => (name, None),
-                ast::ExprKind::Call { callee, args } => match &callee.kind {
-                    ast::ExprKind::Name(name) => (name, Some(args)),
-                    _ => {
-                        self.not_a_variant(union, value, covered);
-                        continue;
-                    }
-                },
-                _ => {
-                    self.not_a_variant(union, value, covered);
-                    continue;
-                }
-            };
             let decl = self.env.program.unions.get(union.0 as usize);
-            let Some(variant) = decl.and_then(|u| u.variants.iter().position(|v| v.name == *name)) else {
+            let Some((name, pattern, (at, variant))) = case_name(value).and_then(|(name, pattern)| {
+                let variant = (0_u32..).zip(&decl?.variants).find(|(_, v)| v.name == *name)?;
+                Some((name, pattern, variant))
+            }) else {
                 self.not_a_variant(union, value, covered);
                 continue;
             };
-            let fields: Vec<Ty> = decl
-                .and_then(|u| u.variants.get(variant))
-                .map(|v| v.fields.iter().map(|f| f.1).collect())
-                .unwrap_or_default();
-            let variant = u32::try_from(variant).unwrap_or(u32::MAX);
-            let _ = covered.variants.insert(variant);
-            found.push(variant);
+            let _ = covered.variants.insert(at);
+            found.push(at);
             if let Some(pattern) = pattern {
+                let fields: Vec<Ty> = variant.fields.iter().map(|f| f.1).collect();
                 bindings = self.bind(name, value.span, pattern, &fields, arm.values.len());
             }
         }
@@ -390,27 +376,10 @@ impl<'a> Cx<'_, 'a> {
         };
         let mut tests = Vec::with_capacity(arm.values.len());
         for value in &arm.values {
-            if let (Types::ERROR, ast::ExprKind::Call { args, .. }) = (subject.ty, &value.kind) {
-                self.bind_unknown(args);
-                continue;
-            }
             if let Some(union) = over_union
                 && self.names_variant(union, value)
             {
-                if let ast::ExprKind::Call { args, .. } = &value.kind {
-                    self.bind_unknown(args);
-                }
-                // One subject is one defect, however many cases it has.
-                if std::mem::replace(&mut covered.unknown, true) {
-                    continue;
-                }
-                let (text, ty) = (super::describe(value), self.show(subject.ty));
-                self.report(
-                    Diagnostic::error(201, value.span, format!("case `{text}` over a subject of type `{ty}`"))
-                        .label("the subject may be nil")
-                        .note("variants are told apart only where the value is known not to be nil")
-                        .help("check nil first: `if x != nil { switch x { … } }`"),
-                );
+                self.variant_of_nullable(subject.ty, value, covered);
                 continue;
             }
             match value.kind {
@@ -419,7 +388,7 @@ impl<'a> Cx<'_, 'a> {
                 _ => {}
             }
             let right = self.expr(value, Want::Hint(subject.ty));
-            if subject.ty == Types::ERROR || right.ty == Types::ERROR {
+            if right.ty == Types::ERROR {
                 covered.unknown = true;
                 continue;
             }
@@ -443,15 +412,29 @@ impl<'a> Cx<'_, 'a> {
         ArmTest::Any(tests)
     }
 
+    /// A variant as a case, where the subject may be nil.
+    fn variant_of_nullable(&mut self, subject: Ty, value: &ast::Expr, covered: &mut Covered) {
+        if let ast::ExprKind::Call { args, .. } = &value.kind {
+            self.bind_unknown(args);
+        }
+        // One subject is one defect, however many cases it has.
+        if std::mem::replace(&mut covered.unknown, true) {
+            return;
+        }
+        let (text, ty) = (super::describe(value), self.show(subject));
+        self.report(
+            Diagnostic::error(201, value.span, format!("case `{text}` over a subject of type `{ty}`"))
+                .label("the subject may be nil")
+                .note("variants are told apart only where the value is known not to be nil")
+                .help("check nil first: `if x != nil { switch x { … } }`"),
+        );
+    }
+
     fn names_variant(&self, union: UnionId, value: &ast::Expr) -> bool {
-        let name = match &value.kind {
-            ast::ExprKind::Name(name) if self.lookup(name).is_none() => name,
-            ast::ExprKind::Call { callee, .. } => match &callee.kind {
-                ast::ExprKind::Name(name) => name,
-                _ => return false,
-            },
-            _ => return false,
-        };
+        let Some((name, pattern)) = case_name(value) else { return false };
+        if pattern.is_none() && self.lookup(name).is_some() {
+            return false;
+        }
         self.env.program.unions.get(union.0 as usize).is_some_and(|u| u.variants.iter().any(|v| v.name == *name))
     }
 
@@ -555,7 +538,7 @@ impl<'a> Cx<'_, 'a> {
         self.try_value(value, body, body_completes, part, var, span, want)
     }
 
-    /// A `try` whose value is used: finds its type and converts both parts.
+    /// A `try` whose value is used: converts both parts to its type.
     #[expect(clippy::too_many_arguments, reason = "the two checked parts and the surroundings")]
     fn try_value(
         &mut self,
@@ -580,80 +563,77 @@ impl<'a> Cx<'_, 'a> {
         let ty = if !body_completes && !part.completes {
             Types::NEVER
         } else if gives_nil {
-            match self.kind(value_ty) {
-                TyKind::Nullable(_) => value_ty,
-                TyKind::Maybe { inner, .. } => self.intern(TyKind::Maybe { inner, noisy: true }),
-                TyKind::Never | TyKind::Nil => match slot {
-                    Some((ty, _)) => self.nullable(ty),
-                    None => {
-                        let settled = self.settle(Expr { kind: ExprKind::Nil, ty: Types::NIL, span });
-                        settled.ty
-                    }
-                },
-                TyKind::EmptyMulti | TyKind::EmptyMap => {
-                    let target = slot.map(|s| self.strip(s.0));
-                    let settled = match target {
-                        Some(ty) if self.could_fit(value_ty, ty) => ty,
-                        _ => self.settle(Expr { kind: ExprKind::Nil, ty: value_ty, span }).ty,
-                    };
-                    if settled == Types::ERROR {
-                        settled
-                    } else {
-                        self.intern(TyKind::Maybe { inner: settled, noisy: true })
-                    }
-                }
-                _ => {
-                    // Into a slot of another type the value converts first: `T~` of the slot's type.
-                    let inner = match slot {
-                        Some((ty, _)) if self.could_fit(value_ty, ty) => self.strip(ty),
-                        _ => value_ty,
-                    };
-                    self.intern(TyKind::Maybe { inner, noisy: true })
-                }
-            }
+            self.or_nil(value_ty, slot.map(|s| s.0), span)
         } else if let Some((ty, _)) = slot {
             ty
         } else {
             let part_ty = part.value.as_ref().map(|v| (v.0.ty, v.0.span));
-            let joined = match (body_completes, part_ty) {
-                (true, Some((ty, at))) => {
-                    let joined = self.common(value.ty, ty);
-                    if joined.is_none() {
-                        self.disagree(value.ty, ty, at, "the body and the arm of `try`");
-                    }
-                    joined
-                }
-                (true, None) => Some(value.ty),
-                (false, Some((ty, _))) => Some(ty),
-                (false, None) => Some(Types::NEVER),
-            };
-            let Some(joined) = joined else { return self.error(span) };
-            let settled = self.settle_type(joined, span);
-            if settled == Types::VOID { Types::INT } else { settled }
+            self.joined_type(body_completes.then_some(value.ty), part_ty, span)
         };
         if ty == Types::ERROR {
             return self.error(span);
         }
         let site = slot.map_or(&Site::Part, |s| s.1);
         let value = if body_completes { self.coerce(value, body, ty, site) } else { value };
-        let value_ = match part.value {
+        let mut block = part.block;
+        let caught = match part.value {
             Some((v, src)) if part.completes && !(gives_nil && v.ty != Types::NIL) => {
                 Some(self.coerce(v, src, ty, site))
             }
             other => {
-                let mut block = part.block;
                 if let Some((v, src)) = other {
                     block.stmts.push(hir::Stmt { span: src.span, kind: hir::StmtKind::Expr(v) });
                 }
-                let nil =
-                    (part.completes && ty != Types::NEVER).then_some(Expr { kind: ExprKind::Nil, ty, span: part.span });
-                let handler = BlockExpr { block, value: nil };
-                let kind = ExprKind::Try { body: Box::new(value), var, handler: Box::new(handler) };
-                return Expr { kind, ty, span };
+                (part.completes && ty != Types::NEVER).then_some(Expr { kind: ExprKind::Nil, ty, span: part.span })
             }
         };
-        let handler = BlockExpr { block: part.block, value: value_ };
+        let handler = BlockExpr { block, value: caught };
         Expr { kind: ExprKind::Try { body: Box::new(value), var, handler: Box::new(handler) }, ty, span }
+    }
+
+    /// The type of a `try` whose body gives a `value` and whose arm gives nil, where a `slot` is wanted.
+    fn or_nil(&mut self, value: Ty, slot: Option<Ty>, span: Span) -> Ty {
+        let inner = match self.kind(value) {
+            TyKind::Nullable(_) => return value,
+            TyKind::Never | TyKind::Nil => {
+                return match slot {
+                    Some(slot) => self.nullable(slot),
+                    None => self.settle_type(Types::NIL, span),
+                };
+            }
+            TyKind::Maybe { inner, .. } => inner,
+            // Into a slot of another type the value converts first: `T~` of the slot's type.
+            TyKind::EmptyMulti | TyKind::EmptyMap => match slot.map(|slot| self.strip(slot)) {
+                Some(slot) if self.could_fit(value, slot) => slot,
+                _ => match self.settle_type(value, span) {
+                    Types::ERROR => return Types::ERROR,
+                    settled => settled,
+                },
+            },
+            _ => match slot {
+                Some(slot) if self.could_fit(value, slot) => self.strip(slot),
+                _ => value,
+            },
+        };
+        self.intern(TyKind::Maybe { inner, noisy: true })
+    }
+
+    /// The type that the body and the arm of a `try` have in common, as far as they complete with a value; `ERROR` after
+    /// a report.
+    fn joined_type(&mut self, body: Option<Ty>, arm: Option<(Ty, Span)>, span: Span) -> Ty {
+        let joined = match (body, arm) {
+            (Some(body), Some((arm, at))) => {
+                let Some(joined) = self.common(body, arm) else {
+                    self.disagree(body, arm, at, "the body and the arm of `try`");
+                    return Types::ERROR;
+                };
+                joined
+            }
+            (Some(ty), None) | (None, Some((ty, _))) => ty,
+            (None, None) => Types::NEVER,
+        };
+        let settled = self.settle_type(joined, span);
+        if settled == Types::VOID { Types::INT } else { settled }
     }
 
     fn settle_type(&mut self, ty: Ty, span: Span) -> Ty {
@@ -690,4 +670,16 @@ struct Covered {
     no: bool,
     /// A case was refused, or an arm not read: what is covered is not known.
     unknown: bool,
+}
+
+/// `Name` or `Name(…)` as a case.
+fn case_name(value: &ast::Expr) -> Option<(&Name, Option<&[ast::Expr]>)> {
+    match &value.kind {
+        ast::ExprKind::Name(name) => Some((name, None)),
+        ast::ExprKind::Call { callee, args } => match &callee.kind {
+            ast::ExprKind::Name(name) => Some((name, Some(args))),
+            _ => None,
+        },
+        _ => None,
+    }
 }

@@ -39,62 +39,19 @@ impl Env<'_> {
             TypeKind::Map(key, value) => {
                 let key_ty = self.resolve_type(file, key, diags);
                 let value = self.resolve_type(file, value, diags);
-                let key_ty = if self.is_key(key_ty) {
-                    key_ty
-                } else {
-                    diags.push(
-                        Diagnostic::error(201, key.span, format!("`{}` cannot be the key of a map", self.show(key_ty)))
-                            .label("this type is no key type")
-                            .note("keys are compared by value: `Text`, `Bytes`, `Int`, `Bool`, `Float`, unions without payload, `ref` and `actor`")
-                            .help("use one of those types as the key, for example the object's name or id"),
-                    );
-                    Types::ERROR
-                };
-                self.program.types.intern(TyKind::Map(key_ty, value))
+                if self.is_key(key_ty) {
+                    return self.program.types.intern(TyKind::Map(key_ty, value));
+                }
+                diags.push(
+                    Diagnostic::error(201, key.span, format!("`{}` cannot be the key of a map", self.show(key_ty)))
+                        .label("this type is no key type")
+                        .note("keys are compared by value: `Text`, `Bytes`, `Int`, `Bool`, `Float`, unions without payload, `ref` and `actor`")
+                        .help("use one of those types as the key, for example the object's name or id"),
+                );
+                self.program.types.intern(TyKind::Map(Types::ERROR, value))
             }
-            TypeKind::Ref(name) => match self.resolve_name(file, name, diags) {
-                Some(NamedType::Class(class)) if !self.is_record(class) => {
-                    self.program.types.intern(TyKind::Row(class))
-                }
-                Some(other) => {
-                    diags.push(
-                        Diagnostic::error(
-                            225,
-                            name.span,
-                            format!("`ref {}` does not name a class with rows", name.name),
-                        )
-                        .label(format!("`{}` is {}", name.name, self.describe(other)))
-                        .note("`ref C` is the handle of a row, and only classes have rows")
-                        .help(format!("write `{}` without `ref`, or declare a class", name.name)),
-                    );
-                    Types::ERROR
-                }
-                None => Types::ERROR,
-            },
-            TypeKind::Actor(name) => match self.resolve_name(file, name, diags) {
-                Some(NamedType::Class(class)) if !self.is_table(class) => {
-                    let message = self.program.types.intern(TyKind::Class(class));
-                    self.program.types.intern(TyKind::Actor(message))
-                }
-                Some(NamedType::Union(union)) => {
-                    let message = self.program.types.intern(TyKind::Union(union));
-                    self.program.types.intern(TyKind::Actor(message))
-                }
-                Some(other) => {
-                    diags.push(
-                        Diagnostic::error(
-                            225,
-                            name.span,
-                            format!("`actor {}` does not name a message type", name.name),
-                        )
-                        .label(format!("`{}` is {}", name.name, self.describe(other)))
-                        .note("actors receive values of a class, a record or a union")
-                        .help("name the type of the parameter of the actor's `receive`"),
-                    );
-                    Types::ERROR
-                }
-                None => Types::ERROR,
-            },
+            TypeKind::Ref(name) => self.ref_type(file, name, diags),
+            TypeKind::Actor(name) => self.actor_type(file, name, diags),
             TypeKind::Backlink(class, field) => {
                 diags.push(
                     Diagnostic::error(
@@ -115,37 +72,78 @@ impl Env<'_> {
                     None => Types::ERROR,
                 },
             },
-            TypeKind::Qualified(module, name) => match (module.name.as_str(), name.name.as_str()) {
-                ("net", "Conn") => {
-                    let _ = self.namespace(file, "net");
-                    Types::INT
-                }
-                ("json", "Value") => {
-                    let _ = self.namespace(file, "json");
-                    Types::JSON
-                }
-                _ => {
-                    let known = matches!(self.type_lookup(file, &name.name), TypeLookup::Found(_));
-                    let help = if known {
-                        format!("write `{}`: type names are visible without their module", name.name)
-                    } else {
-                        "type names are written without a module; `net.Conn` and `json.Value` are the only dotted ones"
-                            .to_owned()
-                    };
-                    diags.push(
-                        Diagnostic::error(225, ty.span, format!("unknown type `{}.{}`", module.name, name.name))
-                            .label("there are no qualified type names")
-                            .note("classes, records, unions and interfaces are visible by their bare name in the whole package")
-                            .help(help),
-                    );
-                    Types::ERROR
-                }
-            },
+            TypeKind::Qualified(module, name) => self.qualified_type(file, module, name, ty.span, diags),
         }
     }
 
-    /// As `resolve_type`, for the type of a class field, where `backlink` is legal. The field of a backlink is not
-    /// known before all classes are read: the caller resolves it (`decls::classes`).
+    fn ref_type(&mut self, file: FileId, name: &ast::Ident, diags: &mut Vec<Diagnostic>) -> Ty {
+        match self.resolve_name(file, name, diags) {
+            Some(NamedType::Class(class)) if !self.is_record(class) => self.program.types.intern(TyKind::Row(class)),
+            Some(other) => {
+                diags.push(
+                    Diagnostic::error(225, name.span, format!("`ref {}` does not name a class with rows", name.name))
+                        .label(format!("`{}` is {}", name.name, self.describe(other)))
+                        .note("`ref C` is the handle of a row, and only classes have rows")
+                        .help(format!("write `{}` without `ref`, or declare a class", name.name)),
+                );
+                Types::ERROR
+            }
+            None => Types::ERROR,
+        }
+    }
+
+    fn actor_type(&mut self, file: FileId, name: &ast::Ident, diags: &mut Vec<Diagnostic>) -> Ty {
+        let message = match self.resolve_name(file, name, diags) {
+            Some(NamedType::Class(class)) if !self.is_table(class) => TyKind::Class(class),
+            Some(NamedType::Union(union)) => TyKind::Union(union),
+            Some(other) => {
+                diags.push(
+                    Diagnostic::error(225, name.span, format!("`actor {}` does not name a message type", name.name))
+                        .label(format!("`{}` is {}", name.name, self.describe(other)))
+                        .note("actors receive values of a class, a record or a union")
+                        .help("name the type of the parameter of the actor's `receive`"),
+                );
+                return Types::ERROR;
+            }
+            None => return Types::ERROR,
+        };
+        let message = self.program.types.intern(message);
+        self.program.types.intern(TyKind::Actor(message))
+    }
+
+    fn qualified_type(
+        &mut self,
+        file: FileId,
+        module: &ast::Ident,
+        name: &ast::Ident,
+        span: Span,
+        diags: &mut Vec<Diagnostic>,
+    ) -> Ty {
+        let known = match (module.name.as_str(), name.name.as_str()) {
+            ("net", "Conn") => Types::INT,
+            ("json", "Value") => Types::JSON,
+            _ => {
+                let help = if matches!(self.type_lookup(file, &name.name), TypeLookup::Found(_)) {
+                    format!("write `{}`: type names are visible without their module", name.name)
+                } else {
+                    "type names are written without a module; `net.Conn` and `json.Value` are the only dotted ones"
+                        .to_owned()
+                };
+                diags.push(
+                    Diagnostic::error(225, span, format!("unknown type `{}.{}`", module.name, name.name))
+                        .label("there are no qualified type names")
+                        .note("classes, records, unions and interfaces are visible by their bare name in the whole package")
+                        .help(help),
+                );
+                return Types::ERROR;
+            }
+        };
+        // The `use` is used.
+        let _ = self.namespace(file, &module.name);
+        known
+    }
+
+    /// The type of the values of a declared type; of a table, its rows.
     pub(crate) fn type_of(&mut self, named: NamedType) -> Ty {
         let kind = match named {
             NamedType::Class(class) if self.is_table(class) => TyKind::Row(class),

@@ -4,6 +4,7 @@
 //! chains release would cost a block parameter per block of the chain each.
 
 use mir::ir::{BlockId, Func, Local, Term};
+use mir::{reverse_postorder, targets};
 
 use super::dominators::{Dominators, Edges};
 use super::regions;
@@ -29,65 +30,15 @@ pub(super) fn analyse(func: &Func, huge: bool) -> Flow {
     }
     let mut forward = vec![true; func.blocks.len()];
     for (at, block) in order.iter().enumerate() {
-        for target in edges(func, *block) {
+        for target in targets(func, *block) {
             if place[target] <= at {
                 forward[target] = false;
             }
         }
     }
     let single = single_definitions(func, &order, huge);
-    let regions = if huge {
-        vec![regions::NONE; func.blocks.len()]
-    } else {
-        regions::regions(func, &order, |block| edges(func, block))
-    };
+    let regions = if huge { vec![regions::NONE; func.blocks.len()] } else { regions::regions(func, &order) };
     Flow { order, forward, single, regions }
-}
-
-fn reverse_postorder(func: &Func) -> Vec<usize> {
-    let mut seen = vec![false; func.blocks.len()];
-    let mut post = Vec::with_capacity(func.blocks.len());
-    // The entry's targets: what is walked last comes first in the order.
-    let unwind = func.entry_unwind.map(|to| to.0 as usize).filter(|to| *to < func.blocks.len());
-    for root in unwind.into_iter().chain([0]) {
-        if seen[root] {
-            continue;
-        }
-        let mut stack = vec![(root, edges(func, root))];
-        seen[root] = true;
-        while let Some((block, targets)) = stack.last_mut() {
-            match targets.pop() {
-                Some(target) if !seen[target] => {
-                    seen[target] = true;
-                    stack.push((target, edges(func, target)));
-                }
-                Some(_) => {}
-                None => {
-                    post.push(*block);
-                    let _ = stack.pop();
-                }
-            }
-        }
-    }
-    post.reverse();
-    post
-}
-
-/// Blocks that `block` may go to, by its instructions' traps and by its end.
-fn edges(func: &Func, block: usize) -> Vec<usize> {
-    let block = &func.blocks[block];
-    let mut last = None;
-    let mut out: Vec<usize> = Vec::new();
-    let mut see = |target: BlockId| {
-        let target = target.0 as usize;
-        if last != Some(target) && target < func.blocks.len() {
-            out.push(target);
-        }
-        last = Some(target);
-    };
-    block.insts.iter().filter_map(|inst| inst.kind.unwind()).for_each(&mut see);
-    block.term.each_target(&mut see);
-    out
 }
 
 /// `huge`: of the locals that are used beyond the next instruction that may trap, none counts, so that few values live

@@ -97,29 +97,7 @@ pub(crate) fn function(
     let (ctx, params) = params.split_first().ok_or("signature without context")?;
     let huge = is_huge(func);
     let mut flow = flow::analyse(func, huge);
-    // SSA construction takes quadratic time where many variables live across many unwind blocks.
-    let mut slots: Vec<Slot> = Vec::with_capacity(func.locals.len());
-    let mut size = 0;
-    for (local, single) in func.locals.iter().zip(&flow.single) {
-        // Variables not defined on some path read as zero there: Cranelift's frontend sees to that.
-        slots.push(if *single {
-            Slot::Single(None)
-        } else if huge {
-            size += 8;
-            Slot::Home(size - 8)
-        } else {
-            Slot::Var(b.declare_var(ty(local.rep.abi())))
-        });
-    }
-    let homes = u32::try_from(size).ok().filter(|size| *size > 0);
-    let homes = homes.map(|size| b.create_sized_stack_slot(StackSlotData::new(StackSlotKind::ExplicitSlot, size, 3)));
-    if let Some(homes) = homes {
-        // So do homes.
-        let zero = b.ins().iconst(types::I64, 0);
-        for at in (0..size).step_by(8) {
-            let _ = b.ins().stack_store(types::I64, zero, homes, at);
-        }
-    }
+    let (mut slots, homes) = slots(&mut b, func, &flow.single, huge);
     for (slot, value) in slots.iter_mut().zip(params) {
         match (slot, homes) {
             (Slot::Var(var), _) => b.def_var(*var, *value),
@@ -164,6 +142,34 @@ pub(crate) fn function(
     lower.b.seal_all_blocks();
     lower.b.finalize(lower.unit.config());
     Ok(())
+}
+
+/// Where each local is kept, and the memory for those that have their home there. In a `huge` function all but single
+/// ones have: SSA construction takes quadratic time where many variables live across many unwind blocks.
+fn slots(b: &mut FunctionBuilder, func: &Func, single: &[bool], huge: bool) -> (Vec<Slot>, Option<StackSlot>) {
+    let mut slots: Vec<Slot> = Vec::with_capacity(func.locals.len());
+    let mut size = 0;
+    for (local, single) in func.locals.iter().zip(single) {
+        // Variables not defined on some path read as zero there: Cranelift's frontend sees to that.
+        slots.push(if *single {
+            Slot::Single(None)
+        } else if huge {
+            size += 8;
+            Slot::Home(size - 8)
+        } else {
+            Slot::Var(b.declare_var(ty(local.rep.abi())))
+        });
+    }
+    let homes = u32::try_from(size).ok().filter(|size| *size > 0);
+    let homes = homes.map(|size| b.create_sized_stack_slot(StackSlotData::new(StackSlotKind::ExplicitSlot, size, 3)));
+    if let Some(homes) = homes {
+        // So do homes.
+        let zero = b.ins().iconst(types::I64, 0);
+        for at in (0..size).step_by(8) {
+            let _ = b.ins().stack_store(types::I64, zero, homes, at);
+        }
+    }
+    (slots, homes)
 }
 
 /// Whether the function is so large that it is compiled in the fastest way: algorithms that are worse than linear, in

@@ -2,12 +2,13 @@
 //! loaded where control enters and stored where it leaves, also by a trap.
 
 use mir::ir::{Callee, Func, InstKind, Rep};
+use mir::targets;
 
 /// No region.
 pub(super) const NONE: u32 = 0;
 
 /// Per block: the number of its region, or `NONE`. A region is entered through one block only.
-pub(super) fn regions(func: &Func, order: &[usize], edges: impl Fn(usize) -> Vec<usize>) -> Vec<u32> {
+pub(super) fn regions(func: &Func, order: &[usize]) -> Vec<u32> {
     let mut place = vec![usize::MAX; func.blocks.len()];
     for (at, block) in order.iter().enumerate() {
         place[*block] = at;
@@ -15,7 +16,7 @@ pub(super) fn regions(func: &Func, order: &[usize], edges: impl Fn(usize) -> Vec
     let mut preds: Vec<Vec<usize>> = vec![Vec::new(); func.blocks.len()];
     let mut backs = Vec::new();
     for block in order {
-        for to in edges(*block) {
+        for to in targets(func, *block) {
             preds[to].push(*block);
             if place[to] <= place[*block] {
                 backs.push((to, *block));

@@ -1,11 +1,11 @@
 //! Calls between generated functions and of the runtime, dispatch, entries, and errors of compilation.
 
 use super::*;
+use crate::code::PAGE;
 use abi::{layout, trap};
-use cranelift_codegen::ir::{InstBuilder, MemFlagsData};
+use cranelift_codegen::Context;
+use cranelift_codegen::ir::{InstBuilder, MemFlagsData, types};
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
-use cranelift_jit::{JITBuilder, JITModule};
-use cranelift_module::{Linkage, Module};
 use mir::ir::{Callee, IntOp, Table};
 
 pub(crate) fn fib() -> Func {
@@ -77,14 +77,9 @@ fn two_results_of_the_runtime() {
 #[test]
 fn a_word_and_a_float_from_rust() {
     use abi::symbols::Rep::{F, W};
-    let mut builder = JITBuilder::new(cranelift_module::default_libcall_names()).unwrap();
-    let _ = builder.symbol("word_float", doubles::word_float as *const u8);
-    let mut module = JITModule::new(builder);
-    let callee = module.declare_function("word_float", Linkage::Import, &crate::unit::signature([W], [W, F])).unwrap();
-    let mut ctx = module.make_context();
+    let isa = crate::machine::isa(&Options::default(), false).unwrap();
+    let mut ctx = Context::new();
     ctx.func.signature = crate::unit::signature([W, W], []);
-    let id = module.declare_anonymous_function(&ctx.func.signature).unwrap();
-    let callee = module.declare_func_in_func(callee, &mut ctx.func);
     let mut frontend = FunctionBuilderContext::new();
     let mut b = FunctionBuilder::new(&mut ctx.func, &mut frontend);
     let entry = b.create_block();
@@ -92,17 +87,24 @@ fn a_word_and_a_float_from_rust() {
     b.switch_to_block(entry);
     b.seal_all_blocks();
     let params = b.block_params(entry).to_vec();
-    let inst = b.ins().call(callee, &params[..2]);
+    let callee = b.ins().iconst(types::I64, (doubles::word_float as *const u8).expose_provenance() as i64);
+    let sig = b.import_signature(crate::unit::signature([W], [W, F]));
+    let inst = b.ins().call_indirect(sig, callee, &params[..2]);
     let results = b.inst_results(inst).to_vec();
     let _ = b.ins().store(MemFlagsData::trusted(), results[0], params[2], 0);
     let _ = b.ins().store(MemFlagsData::trusted(), results[1], params[2], 8);
     let _ = b.ins().return_(&[]);
-    b.finalize(module.target_config());
-    module.define_function(id, &mut ctx).unwrap();
-    module.finalize_definitions().unwrap();
+    b.finalize(isa.frontend_config());
+    crate::compile::compile(&mut ctx, isa.as_ref()).unwrap();
+    let code = ctx.compiled_code().unwrap();
+    assert!(code.buffer.relocs().is_empty());
+    let mut memory = crate::memory::Mapping::new(PAGE).unwrap();
+    memory.write(0, code.code_buffer()).unwrap();
+    let entry = memory.at(0).unwrap();
+    memory.protect(PAGE, PAGE).unwrap();
     type Entry = extern "C" fn(*mut Ctx, i64, *mut [u64; 2]);
-    // SAFETY: compiled above with this signature; the module is not freed.
-    let f = unsafe { std::mem::transmute::<*const u8, Entry>(module.get_finalized_function(id)) };
+    // SAFETY: compiled above with this signature, to code that refers to nothing; its memory is never given back.
+    let f = unsafe { std::mem::transmute::<*const u8, Entry>(entry) };
     let mut out = [0; 2];
     f(std::ptr::null_mut(), 7, &mut out);
     assert_eq!(out, [8, 3.5f64.to_bits()]);

@@ -57,22 +57,7 @@ impl<'a> FnLower<'_, 'a> {
                 };
                 self.zero(shape)
             }
-            ExprKind::Local(local) => {
-                let var = self.var(*local);
-                let bound_at = self.bound_at.get(local.0 as usize).copied();
-                if var.shape.is_managed()
-                    && self.read_once(*local)
-                    && bound_at == Some(self.nesting)
-                    && self.b.owns_above(var.a, 0)
-                {
-                    let rep = self.b.rep(var.a);
-                    let taken = self.temp_of(rep, e.ty);
-                    self.b.copy(taken, var.a);
-                    self.b.emit(InstKind::Null(var.a));
-                    return self.owned(Value::one(rep, taken, Own::Owned));
-                }
-                self.read_var(*local)
-            }
+            ExprKind::Local(local) => self.local(*local, e.ty),
             ExprKind::IntNeg(inner) => {
                 let v = self.expr_as(inner, Shape::One(Rep::Int));
                 if let Some(c) = v.cst.filter(|_| self.cx.passes.has(Pass::Fold)) {
@@ -95,18 +80,7 @@ impl<'a> FnLower<'_, 'a> {
             ExprKind::Binary(op, lhs, rhs) => self.binary(*op, lhs, rhs),
             ExprKind::And(..) | ExprKind::Or(..) => self.short_circuit(e),
             ExprKind::NullableEq { eq, negated, lhs, rhs } => self.nullable_eq(*eq, *negated, lhs, rhs),
-            ExprKind::IsNil { operand, negated } => {
-                let v = self.expr(operand);
-                let zero = self.b.int(0);
-                let op = if *negated { IntOp::Ne } else { IntOp::Eq };
-                // A value that cannot be nil (the shape has no room for it) compares as a constant.
-                let out = match v.shape {
-                    Shape::Pair(_) | Shape::One(Rep::Obj | Rep::Actor) => self.b.int_op(op, v.a, zero),
-                    _ => self.b.int(i64::from(*negated)),
-                };
-                self.drop_value(v);
-                Value::int(out)
-            }
+            ExprKind::IsNil { operand, negated } => self.is_nil(operand, *negated),
             ExprKind::Concat(parts) => self.concat(parts),
             ExprKind::Wrap(inner) | ExprKind::Convert(inner) => {
                 let v = self.expr(inner);
@@ -140,20 +114,53 @@ impl<'a> FnLower<'_, 'a> {
                 let dst = self.b.runtime1("actor.spawn", vec![index, state.a], Rep::Actor);
                 self.owned(Value::one(Rep::Actor, dst, Own::Owned))
             }
-            ExprKind::JsonDecode(text) => {
-                let text = self.expr_as(text, Shape::One(Rep::Obj));
-                let target = self.program.types.strip(e.ty);
-                let index = self.cx.layouts.ty(target);
-                let index = self.b.int(i64::from(index));
-                let dst = self.b.temp(Rep::Obj);
-                self.b.runtime("json.decode", vec![index, text.a], vec![dst]);
-                self.drop_value(text);
-                self.owned(Value::one(Rep::Obj, dst, Own::Owned))
-            }
+            ExprKind::JsonDecode(text) => self.json_decode(text, e.ty),
             ExprKind::Store(_) => self.unavailable("the table store", e.ty),
             ExprKind::Switch(switch) => self.switch(switch, e.ty),
             ExprKind::Try { body, var, handler } => self.try_catch(body, *var, handler, e.ty),
         }
+    }
+
+    /// A local; one that is read only here gives its reference away.
+    fn local(&mut self, local: LocalId, ty: Ty) -> Value {
+        let var = self.var(local);
+        let bound_at = self.bound_at.get(local.0 as usize).copied();
+        if !(var.shape.is_managed()
+            && self.read_once(local)
+            && bound_at == Some(self.nesting)
+            && self.b.owns_above(var.a, 0))
+        {
+            return self.read_var(local);
+        }
+        let rep = self.b.rep(var.a);
+        let taken = self.temp_of(rep, ty);
+        self.b.copy(taken, var.a);
+        self.b.emit(InstKind::Null(var.a));
+        self.owned(Value::one(rep, taken, Own::Owned))
+    }
+
+    fn is_nil(&mut self, operand: &'a Expr, negated: bool) -> Value {
+        let v = self.expr(operand);
+        let zero = self.b.int(0);
+        let op = if negated { IntOp::Ne } else { IntOp::Eq };
+        // A value that cannot be nil (the shape has no room for it) compares as a constant.
+        let out = match v.shape {
+            Shape::Pair(_) | Shape::One(Rep::Obj | Rep::Actor) => self.b.int_op(op, v.a, zero),
+            _ => self.b.int(i64::from(negated)),
+        };
+        self.drop_value(v);
+        Value::int(out)
+    }
+
+    fn json_decode(&mut self, text: &'a Expr, ty: Ty) -> Value {
+        let text = self.expr_as(text, Shape::One(Rep::Obj));
+        let target = self.program.types.strip(ty);
+        let index = self.cx.layouts.ty(target);
+        let index = self.b.int(i64::from(index));
+        let dst = self.b.temp(Rep::Obj);
+        self.b.runtime("json.decode", vec![index, text.a], vec![dst]);
+        self.drop_value(text);
+        self.owned(Value::one(Rep::Obj, dst, Own::Owned))
     }
 
     pub fn int_value(&mut self, v: i64) -> Value {

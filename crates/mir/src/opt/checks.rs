@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 
 use super::effects::Effects;
 use super::facts::{Entry, Fact, Null, State, Word, null_test, range};
+use crate::graph::{reverse_postorder, targets};
 use crate::ir::{Block, BlockId, Callee, CheckedOp, FloatOp, Func, InstKind, IntOp, Local, Rep, Term};
 use abi::layout;
 
@@ -115,14 +116,10 @@ impl<'f> Flow<'f> {
     fn heads(&self, func: &Func) -> Vec<bool> {
         let mut heads = vec![false; func.blocks.len()];
         let place = |block: usize| self.place.get(block).copied().unwrap_or(usize::MAX);
-        for (id, block) in func.blocks.iter().enumerate() {
-            let mut see = |to: BlockId| {
-                if place(to.0 as usize) <= place(id) {
-                    heads.get_mut(to.0 as usize).into_iter().for_each(|head| *head = true);
-                }
-            };
-            block.insts.iter().filter_map(|i| i.kind.unwind()).for_each(&mut see);
-            block.term.each_target(see);
+        for id in 0..func.blocks.len() {
+            for to in targets(func, id).into_iter().filter(|to| place(*to) <= place(id)) {
+                heads.get_mut(to).into_iter().for_each(|head| *head = true);
+            }
         }
         heads
     }
@@ -180,38 +177,6 @@ impl<'f> Flow<'f> {
             let _ = self.work.insert(*place);
         }
     }
-}
-
-fn reverse_postorder(func: &Func) -> Vec<usize> {
-    let targets = |block: usize| {
-        let mut out = Vec::new();
-        if let Some(block) = func.blocks.get(block) {
-            out.extend(block.insts.iter().filter_map(|i| i.kind.unwind()).map(|b| b.0 as usize));
-            block.term.each_target(|b| out.push(b.0 as usize));
-        }
-        out
-    };
-    let mut seen = vec![false; func.blocks.len()];
-    let mut post = Vec::with_capacity(func.blocks.len());
-    let mut first = |block: usize| seen.get_mut(block).is_some_and(|seen| !std::mem::replace(seen, true));
-    for root in func.entry_unwind.map(|b| b.0 as usize).into_iter().chain([0]) {
-        let mut stack = Vec::new();
-        if first(root) {
-            stack.push((root, targets(root)));
-        }
-        while let Some((block, next)) = stack.last_mut() {
-            match next.pop() {
-                Some(to) if first(to) => stack.push((to, targets(to))),
-                Some(_) => {}
-                None => {
-                    post.push(*block);
-                    let _ = stack.pop();
-                }
-            }
-        }
-    }
-    post.reverse();
-    post
 }
 
 fn marks(func: &Func) -> Vec<i64> {

@@ -5,7 +5,7 @@
 //! reference is handed over where the local that has one of its own is read last: that one is handed over instead.
 
 use super::Table;
-use super::edges::{END, Edges, Place};
+use super::edges::{Edges, Place};
 use super::effects::{Effects, is_counted, taken};
 use super::owed::Owed;
 use super::region::{Region, Segment};
@@ -18,7 +18,7 @@ const MOST: usize = 64;
 /// Instructions that are looked at above a retain to see where the object was read from.
 const ABOVE: usize = 64;
 
-/// Takes out the pairs of `func` that may go. True if blocks have changed.
+/// Takes out the pairs of `func` that may go. True if there were any.
 pub fn elide(func: &mut Func, effects: &Effects) -> bool {
     let retains = candidates(func);
     let size: usize = func.blocks.iter().map(|b| b.insts.len()).sum();
@@ -65,12 +65,6 @@ struct Written {
     /// Parameters that the caller holds.
     borrowed: u32,
     taken: Vec<Local>,
-}
-
-impl Default for Place {
-    fn default() -> Place {
-        Place { block: BlockId(0), at: END }
-    }
 }
 
 impl Written {

@@ -12,6 +12,12 @@ pub struct Place {
     pub at: u32,
 }
 
+impl Default for Place {
+    fn default() -> Place {
+        Place { block: BlockId(0), at: END }
+    }
+}
+
 pub struct Edges {
     /// Into each block; unwind edges count from their instruction.
     into: Vec<Vec<Place>>,

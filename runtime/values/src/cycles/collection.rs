@@ -148,6 +148,8 @@ fn drop_root(heap: &mut Heap, i: usize) {
     cycles.roots = last;
 }
 
+// -- steps: of each phase one, all of which rely on the promise of `advance` ---------------------------------------
+
 /// Makes a node of the next suspect, the `i`-th of the `i`-th. One that has died is freed.
 unsafe fn root(heap: &mut Heap) {
     let i = heap.cycles.progress.node;
