@@ -141,6 +141,15 @@ fn without_a_main_there_is_no_program() {
 }
 
 #[test]
+fn names_may_be_as_long_as_the_system_allows() {
+    let tree = project();
+    let name = "n".repeat(255);
+    assert_status(&tree.woc(&["build", "p", "-o", &name]), 0);
+    assert_status(&start(&tree.path(&name), &[]), 0);
+    assert_one_line(&tree.woc(&["build", "p", "-o", &"n".repeat(256)]), "File name too long");
+}
+
+#[test]
 fn outputs_that_cannot_be() {
     let tree = project();
     assert_one_line(&tree.woc(&["build", "p", "-o", "lib"]), "is a directory");

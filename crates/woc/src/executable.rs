@@ -35,13 +35,11 @@ pub fn write(project: &Project, code: &[u8], out: Option<&Path>) -> Result<(), S
         Err(e) if e.kind() == io::ErrorKind::NotFound => {}
         Err(e) => return Err(told(e)),
     }
-    let Some(name) = out.file_name().filter(|_| !out.as_os_str().as_encoded_bytes().ends_with(b"/")) else {
+    if out.file_name().is_none() || out.as_os_str().as_encoded_bytes().ends_with(b"/") {
         return Err(format!("{} is no name for a file", out.display()));
-    };
-    let mut temporary = std::ffi::OsString::from(".");
-    temporary.push(name);
-    temporary.push(format!(".{}", std::process::id()));
-    let temporary = out.with_file_name(temporary);
+    }
+    // Not made of the name, which may be as long as names can be.
+    let temporary = out.with_file_name(format!(".woc-{}", std::process::id()));
     let written = assemble(&temporary, code).and_then(|()| std::fs::rename(&temporary, &out));
     written.map_err(|e| {
         let _ = std::fs::remove_file(&temporary);

@@ -316,9 +316,10 @@ pub fn out_of_memory(ctx: &mut Ctx) {
     ctx.raise(abi::trap::OOM, abi::trap::OUT_OF_MEMORY);
 }
 
-/// Storage for the cycle collector, which may bring the account down to `debt` below zero; null when memory is short.
-/// Free with `give_back`.
+/// Storage for the cycle collector, which may bring the account down to `debt` below zero, and to as much more as the
+/// bound where it must be done at once; null when memory is short. Free with `give_back`.
 pub(crate) fn alloc_table(heap: &mut Heap, bytes: usize, debt: i64) -> *mut u8 {
+    let debt = if heap.cycles.is_urgent() { debt.saturating_add(heap_limit()) } else { debt };
     try_alloc(heap, bytes, |heap, bytes| charge(heap, bytes) || overdraw(heap, bytes, debt))
 }
 

@@ -274,3 +274,42 @@ fn a_graph_too_large_for_a_collection_hides_no_other_garbage() {
         cycles::collect_all(ctx);
     });
 }
+
+/// A ring of nodes with texts, as many as there is memory for.
+fn ring(ctx: &mut Ctx) -> (*mut Obj, usize) {
+    let first = object::new(ctx, 0);
+    let (mut last, mut n) = (first, 1);
+    loop {
+        let tag = cycles::with_relief(ctx, |ctx| text::new(ctx, b"a text of some length"));
+        if tag.is_null() {
+            break;
+        }
+        unsafe { *last.cast::<u64>().add(2) = tag as u64 };
+        let node = cycles::with_relief(ctx, |ctx| object::new(ctx, 0));
+        if node.is_null() {
+            break;
+        }
+        unsafe { *last.cast::<u64>().add(1) = node as u64 };
+        (last, n) = (node, n + 1);
+    }
+    caught(ctx);
+    unsafe {
+        *last.cast::<u64>().add(1) = first as u64;
+        object::retain(first);
+    }
+    (first, n)
+}
+
+#[test]
+fn garbage_that_fills_the_bound_is_found() {
+    with_ctx(|ctx| {
+        object::set_heap_limit(8 << 20);
+        let (first, n) = ring(ctx);
+        unsafe { object::release(ctx, first) };
+        let (again, m) = ring(ctx);
+        assert!(n > 50_000 && m > n - n / 10, "{n} {m}");
+        unsafe { object::release(ctx, again) };
+        object::lift_heap_limit();
+        cycles::collect_all(ctx);
+    });
+}

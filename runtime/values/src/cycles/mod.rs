@@ -16,7 +16,8 @@
 //!
 //! A step runs where generated code may trap or give way (`poll`); the units of work owed grow with calls and with
 //! memory, so a collection ends before memory has grown by much. The tables count as memory of the program. A collection
-//! that has no room for them makes its suspects suspects again, and the next one begins with fewer.
+//! that has no room for them makes its suspects suspects again, and the next one begins with fewer. Where memory has run
+//! out, a collection ends before the program goes on, and its tables may exceed the bound.
 
 mod chunks;
 mod collection;
@@ -60,6 +61,8 @@ const BYTES_PER_UNIT: i64 = 2;
 const HURRIED: i64 = 4;
 /// Collections tried when memory is short.
 const TRIES: u32 = 32;
+/// The part of the bound that makes a collection worth its time when memory is short, though no object was freed.
+const WORTH: i64 = 64;
 
 /// What a shard knows about possible garbage cycles.
 #[derive(Debug, Default)]
@@ -78,6 +81,8 @@ pub(crate) struct Cycles {
     halvings: u32,
     /// How many collections in a row had no memory.
     failures: usize,
+    /// Memory is short, and the collection ends before the program goes on.
+    urgent: bool,
     /// Live bytes that start a collection, or its next step: there is something to do at each poll while it goes on.
     bytes: i64,
     /// Units of work that are owed.
@@ -90,6 +95,12 @@ pub(crate) struct Cycles {
     graph: Graph,
     /// Dead objects that the collection has come upon.
     pending: Dead,
+}
+
+impl Cycles {
+    pub fn is_urgent(&self) -> bool {
+        self.urgent
+    }
 }
 
 /// # Safety
@@ -378,16 +389,16 @@ fn finish(ctx: &mut Ctx) {
     let _ = unsafe { advance(ctx, u64::MAX) };
 }
 
-/// A whole collection, or the rest of one; whether anything was freed.
+/// A whole collection, or the rest of one; whether objects were freed, or tables worth a collection.
 fn collect(ctx: &mut Ctx) -> bool {
     // SAFETY: a context always points at the heap of its shard; no reference is held across `finish`.
     unsafe {
-        let before = (*ctx.heap).objects_live;
+        let (objects, bytes) = ((*ctx.heap).objects_live, (*ctx.heap).bytes_live);
         if (*ctx.heap).cycles.progress.phase == Phase::Idle && (*ctx.heap).cycles.suspects.len() > 0 {
             start(&mut *ctx.heap);
         }
         finish(ctx);
-        (*ctx.heap).objects_live < before
+        (*ctx.heap).objects_live < objects || bytes - (*ctx.heap).bytes_live > object::heap_limit() / WORTH
     }
 }
 
@@ -397,17 +408,25 @@ fn suspects(ctx: &Ctx) -> usize {
     unsafe { (*ctx.heap).cycles.suspects.len() }
 }
 
-/// Collects because memory is short; whether anything was freed. As for `poll`.
+/// Collects because memory is short; whether any was freed. As for `poll`.
 #[cold]
 fn relieve(ctx: &mut Ctx) -> bool {
+    // There may be nothing but garbage: its tables take memory beyond the bound, for as long as nothing else does.
+    let set_urgent = |ctx: &mut Ctx, urgent| {
+        // SAFETY: a context always points at the heap of its shard.
+        let cycles = unsafe { &mut (*ctx.heap).cycles };
+        cycles.urgent = urgent;
+        cycles.halvings = 0;
+    };
+    set_urgent(ctx, true);
     let mut tries = 0;
-    while !collect(ctx) {
+    let mut freed = collect(ctx);
+    while !freed && tries < TRIES && suspects(ctx) > 0 {
         tries += 1;
-        if tries == TRIES || suspects(ctx) == 0 {
-            return false;
-        }
+        freed = collect(ctx);
     }
-    true
+    set_urgent(ctx, false);
+    freed
 }
 
 /// Collects until nothing is suspect any more, or memory is too short for it. As for `poll`.
