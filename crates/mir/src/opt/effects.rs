@@ -173,14 +173,14 @@ fn own_effect(func: &Func) -> Effect {
     effect
 }
 
-/// The effect of a runtime function.
+/// The effect of a runtime function. Only those on containers and actors are given objects that they may change.
 fn runtime(name: &str) -> Effect {
     match name {
-        "multi.pop" | "multi.shift" => Effect::ALL,
+        "multi.new" | "multi.slice" | "map.new" | "map.find" | "map.entry" => Effect::NONE,
+        // One element or entry more, or the same in another order.
+        "multi.push" | "multi.sort" | "multi.reverse" | "map.slot" => Effect::WRITES,
         "map.remove" => Effect { unlinks: true, ..Effect::WRITES },
-        // The same elements in another order; an entry more.
-        "multi.sort" | "multi.reverse" | "map.slot" => Effect::WRITES,
-        _ if name.starts_with("actor.") => Effect::ALL,
+        _ if ["multi.", "map.", "actor."].iter().any(|kind| name.starts_with(kind)) => Effect::ALL,
         _ => Effect::NONE,
     }
 }
