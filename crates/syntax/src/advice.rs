@@ -182,10 +182,12 @@ fn statement(found: &Found<'_>) -> Option<Advice> {
         K::Ident if found.text == "instanceof" => {
             ("the type of a value is known before the program runs", "use a union and `switch`")
         }
-        kind if is_statement_word(kind) => (
+        kind if is_statement_word(kind) || matches!(kind, K::Case | K::Default) => (
             "a statement ends at a line break, a `;` or the block's `}`",
             "write it on a line of its own, or a `;` before it",
         ),
+        // What is called like a function is no foreign statement further on.
+        _ if matches!(found.head, "print" | "assert") => return started(word),
         _ => return started(word).or_else(|| started(found.head)),
     })
 }
