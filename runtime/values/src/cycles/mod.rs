@@ -49,7 +49,7 @@ const LOOKED_AT: usize = 16;
 const RECENT: usize = 8;
 
 /// Units of work done at once, but where the program gives way: there it may be `LONG_STEP`.
-pub const STEP: u64 = 1000;
+pub const STEP: u64 = 250;
 pub const LONG_STEP: u64 = 4 * STEP;
 /// Units owed for a call that makes an object, and for giving way.
 const PER_OBJECT: i64 = 2;
