@@ -2,7 +2,7 @@
 
 use abi::symbols::SYMBOLS;
 use cranelift_codegen::Context;
-use cranelift_codegen::ir::UserExternalName;
+use cranelift_codegen::ir::{Function, UserExternalName};
 use cranelift_frontend::FunctionBuilderContext;
 use mir::ir::Program;
 
@@ -12,7 +12,7 @@ use crate::{Options, compile, lower};
 
 /// The Cranelift IR of every function before Cranelift's own passes.
 pub fn dump_clif(program: &Program, options: &Options) -> Result<String, String> {
-    dump(program, options, |_, ctx| Ok(ctx.func.display().to_string()))
+    dump(program, options, |_, ctx| Ok(with_targets(ctx.func.display().to_string(), &ctx.func)))
 }
 
 /// The machine code of every function, as Cranelift prints it.
@@ -21,14 +21,19 @@ pub fn dump_asm(program: &Program, options: &Options) -> Result<String, String> 
         ctx.set_disasm(true);
         compile::compile(ctx, unit.isa.as_ref())?;
         let code = ctx.compiled_code().ok_or("Cranelift gave no code")?;
-        let mut text = code.vcode.clone().unwrap_or_default();
-        // Cranelift numbers the names that a function uses; the last ones first, as 1 is a prefix of 10.
-        for (name, target) in ctx.func.params.user_named_funcs().iter().rev() {
-            let plain = format!("u{}:{}", target.namespace, target.index);
-            text = text.replace(&format!("User({name})"), &plain).replace(&format!("{name}+0"), &plain);
-        }
-        Ok(text)
+        Ok(with_targets(code.vcode.clone().unwrap_or_default(), &ctx.func))
     })
+}
+
+/// `text` with `uNAMESPACE:INDEX` in place of the numbers that Cranelift gives to the names that a function uses.
+fn with_targets(mut text: String, func: &Function) -> String {
+    // The last ones first, as 1 is a prefix of 10.
+    for (name, target) in func.params.user_named_funcs().iter().rev() {
+        let plain = format!("u{}:{}", target.namespace, target.index);
+        text = text.replace(&format!("User({name})"), &plain).replace(&format!("{name}+0"), &plain);
+        text = text.replace(&format!("symbol colocated {name}\n"), &format!("symbol colocated {plain}\n"));
+    }
+    text
 }
 
 fn dump(

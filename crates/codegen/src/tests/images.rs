@@ -46,6 +46,12 @@ fn equal_programs_give_equal_bytes() {
 }
 
 #[test]
+fn dumps_name_what_is_referred_to() {
+    let clif = crate::dump_clif(&sample(), &Options::default()).unwrap();
+    assert!(clif.contains(" %text3\n") && clif.contains(" %t\n") && !clif.contains("userextname"), "{clif}");
+}
+
+#[test]
 fn what_is_written_is_read() {
     let bytes = bytes(Machine::Baseline);
     let code = Code::decode(&bytes).unwrap();
