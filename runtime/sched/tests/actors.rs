@@ -13,6 +13,7 @@ use values::object::Obj;
 type Out = *mut [u64; 2];
 
 fn reply(out: Out, v: i64) {
+    // SAFETY: the runtime passes two writable words for the reply.
     unsafe { (*out)[0] = v as u64 };
 }
 
@@ -336,6 +337,7 @@ fn end_2_parked_and_queued_fibers_are_unwound() {
         wait::sleep(c, 100_000);
         assert_eq!(c.trap, abi::trap::UNWIND);
         LOG.put(n(m).to_string());
+        // SAFETY: `held` was made above; this is its only reference.
         unsafe { values::object::release(c, held) };
     }
     extern "C" fn loops(c: *mut Ctx, _s: *mut Obj, _m: *mut Obj, _out: Out) {

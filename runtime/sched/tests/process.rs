@@ -72,6 +72,7 @@ fn out_4_a_closed_pipe_traps() {
     }
     let out = child("out_4_a_closed_pipe_traps", || {
         let mut ends = [0; 2];
+        // SAFETY: plain system calls on descriptors of this process; `ends` has room for two.
         unsafe {
             let _ = libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC);
             let _ = libc::close(ends[0]);
@@ -98,6 +99,7 @@ fn net_1_the_descriptor_limit_neither_traps_nor_spins() {
             assert_eq!(c.trap, 0);
         }
         let mut lim = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+        // SAFETY: plain system calls; `lim` is writable.
         unsafe {
             let _ = libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut lim);
             let top = libc::dup(0);

@@ -15,12 +15,14 @@ use values::object::{self, Obj};
 type Out = *mut [u64; 2];
 
 fn text_of(t: *mut Obj) -> String {
+    // SAFETY: the caller passes a live text.
     String::from_utf8_lossy(unsafe { values::text::bytes(t) }).into_owned()
 }
 
 fn write(c: &mut Ctx, h: i64, s: &[u8], ms: Option<i64>) -> Option<bool> {
     let t = values::text::new(c, s);
     let r = net::write(c, h, t, ms);
+    // SAFETY: made above; `net::write` only borrows it.
     unsafe { object::release(c, t) };
     r
 }
@@ -28,6 +30,7 @@ fn write(c: &mut Ctx, h: i64, s: &[u8], ms: Option<i64>) -> Option<bool> {
 fn read(c: &mut Ctx, h: i64, max: i64, ms: Option<i64>) -> Option<String> {
     let t = net::read(c, h, max, ms);
     let s = (!t.is_null()).then(|| text_of(t));
+    // SAFETY: the result of `net::read` is the caller's; null is allowed.
     unsafe { object::release(c, t) };
     s
 }

@@ -37,12 +37,14 @@ fn stopping(c: &mut Ctx) -> bool {
 }
 
 fn terminate() {
+    // SAFETY: plain system call.
     let _ = unsafe { libc::raise(libc::SIGTERM) };
 }
 
 fn terminate_later(ms: u64) {
     let _ = std::thread::spawn(move || {
         std::thread::sleep(Duration::from_millis(ms));
+        // SAFETY: plain system call.
         let _ = unsafe { libc::kill(libc::getpid(), libc::SIGTERM) };
     });
 }

@@ -90,27 +90,33 @@ impl Log {
 }
 
 pub fn ctx<'a>(c: *mut Ctx) -> &'a mut Ctx {
+    // SAFETY: the runtime passes the running fiber's live context; it makes no reference of its own meanwhile.
     unsafe { &mut *c }
 }
 
 fn field(o: *mut Obj, i: usize) -> *mut u64 {
+    // SAFETY: objects of the test image are a header word and four field words (`class`); `i` is below four.
     unsafe { o.cast::<u64>().add(1 + i) }
 }
 
 /// The Int of a message or state.
 pub fn n(o: *mut Obj) -> i64 {
+    // SAFETY: a live object of the test image, whose first field is an Int.
     unsafe { field(o, 0).read() as i64 }
 }
 
 pub fn set_n(o: *mut Obj, n: i64) {
+    // SAFETY: a live object of the test image, whose first field is an Int.
     unsafe { field(o, 0).write(n as u64) };
 }
 
 pub fn addr(o: *mut Obj) -> *mut Actor {
+    // SAFETY: a live object of the test image, whose third field is an address or null.
     unsafe { field(o, 2).read() as *mut Actor }
 }
 
 pub fn set_addr(o: *mut Obj, a: *mut Actor) {
+    // SAFETY: a live object of the test image; its third field held null, and the caller gives `a`'s count with it.
     unsafe { field(o, 2).write(a as u64) };
 }
 
@@ -118,6 +124,7 @@ pub fn set_addr(o: *mut Obj, a: *mut Actor) {
 pub fn obj(c: &mut Ctx, class: u32, n: i64) -> *mut Obj {
     let o = object::new(c, class);
     let t = values::text::new(c, b"a text of some length, on the heap");
+    // SAFETY: made above, with null in the field that gets the text.
     unsafe {
         field(o, 0).write(n as u64);
         field(o, 1).write(t as u64);
@@ -129,6 +136,7 @@ pub fn obj(c: &mut Ctx, class: u32, n: i64) -> *mut Obj {
 pub fn obj_with(c: &mut Ctx, class: u32, n: i64, a: *mut Actor) -> *mut Obj {
     let o = obj(c, class, n);
     actor::retain(a);
+    // SAFETY: made by `obj`, with null in its third field; `a` was counted for it.
     unsafe { field(o, 2).write(a as u64) };
     o
 }
@@ -168,9 +176,11 @@ pub fn spin(c: &mut Ctx, k: i64) -> bool {
 
 /// Code and text of the pending trap, which is dropped, as a `catch` does.
 pub fn catch(c: &mut Ctx) -> String {
+    // SAFETY: a pending trap owns a live text.
     let text = String::from_utf8_lossy(unsafe { values::text::bytes(c.trap_msg) }).into_owned();
     let code = std::mem::replace(&mut c.trap, 0);
     let msg = std::mem::replace(&mut c.trap_msg, std::ptr::null_mut());
+    // SAFETY: taken out of the context, which owned it.
     unsafe { object::release(c, msg) };
     format!("{code}: {text}")
 }
