@@ -123,3 +123,78 @@ impl Counts {
         self.crowded.store(crowded, Ordering::Relaxed);
     }
 }
+
+/// All orders in which senders, holders of addresses and the home shard may run, as far as loom explores them
+/// (`scripts/explore.sh`).
+#[cfg(all(test, feature = "explore"))]
+mod explore {
+    use super::Counts;
+    use loom::sync::Arc;
+    use loom::thread;
+
+    #[test]
+    fn mb_2_no_more_than_the_cap_wait_at_any_instant() {
+        loom::model(|| {
+            let counts = Arc::new(Counts::default());
+            let sender = |counts: &Arc<Counts>| {
+                let counts = Arc::clone(counts);
+                thread::spawn(move || {
+                    let got = counts.reserve(1, false).is_some();
+                    assert!(counts.waiting() <= 1);
+                    got
+                })
+            };
+            let (a, b) = (sender(&counts), sender(&counts));
+            let took = counts.waiting() > 0;
+            if took {
+                counts.leave(false);
+            }
+            let got = i32::from(a.join().unwrap()) + i32::from(b.join().unwrap());
+            assert_eq!(counts.waiting(), u32::try_from(got - i32::from(took)).unwrap());
+        });
+    }
+
+    /// Whoever holds an address sends and gives the address up. If the home shard finds no address and no message, then
+    /// the message has been dealt with: nobody will touch the record again.
+    #[test]
+    fn rcl_1_an_actor_with_a_message_under_way_is_not_unreachable() {
+        loom::model(|| {
+            let counts = Arc::new(Counts::default());
+            counts.retain();
+            let holder = {
+                let counts = Arc::clone(&counts);
+                thread::spawn(move || {
+                    assert!(counts.reserve(8, false).is_some());
+                    counts.release_away(0)
+                })
+            };
+            // The home shard gives up its own address and looks.
+            let _ = counts.release_home();
+            let unreachable = counts.refs() == 0 && counts.waiting() == 0;
+            assert!(!unreachable);
+            let gave_up = holder.join().unwrap();
+            if !gave_up {
+                // The last address has travelled home.
+                assert_eq!(counts.release_home(), 0);
+            }
+            assert_eq!((counts.refs(), counts.waiting()), (0, 1));
+        });
+    }
+
+    /// Of several holders on other shards none gives up the last address.
+    #[test]
+    fn rcl_1_the_last_address_always_travels_home() {
+        loom::model(|| {
+            let counts = Arc::new(Counts::default());
+            counts.retain();
+            let holder = |counts: &Arc<Counts>| {
+                let counts = Arc::clone(counts);
+                thread::spawn(move || counts.release_away(0))
+            };
+            let (a, b) = (holder(&counts), holder(&counts));
+            let given_up = i64::from(a.join().unwrap()) + i64::from(b.join().unwrap());
+            assert!(given_up < 2);
+            assert_eq!(counts.refs(), 2 - given_up);
+        });
+    }
+}

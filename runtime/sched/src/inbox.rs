@@ -125,3 +125,55 @@ mod tests {
         assert!(!inbox.may_sleep());
     }
 }
+
+/// All orders in which two senders and the receiver may run, as far as loom explores them (`scripts/explore.sh`).
+#[cfg(all(test, feature = "explore"))]
+mod explore {
+    use super::Inbox;
+    use loom::sync::Arc;
+    use loom::thread;
+
+    #[test]
+    fn what_is_pushed_is_taken_once_and_in_its_senders_order() {
+        loom::model(|| {
+            let inbox = Arc::new(Inbox::default());
+            let senders: Vec<_> = [10, 20]
+                .into_iter()
+                .map(|base| {
+                    let inbox = Arc::clone(&inbox);
+                    thread::spawn(move || {
+                        let _ = inbox.push(vec![base]);
+                        let _ = inbox.push(vec![base + 1]);
+                    })
+                })
+                .collect();
+            let mut out = Vec::new();
+            let _ = inbox.take(|n: i32| out.push(n));
+            for s in senders {
+                s.join().unwrap();
+            }
+            let _ = inbox.take(|n| out.push(n));
+            for base in [10, 20] {
+                let of: Vec<i32> = out.iter().copied().filter(|n| n / 10 == base / 10).collect();
+                assert_eq!(of, [base, base + 1]);
+            }
+        });
+    }
+
+    /// The receiver never sleeps with something in its inbox that nobody will wake it for.
+    #[test]
+    fn no_wake_up_is_lost() {
+        loom::model(|| {
+            let inbox = Arc::new(Inbox::default());
+            let sender = {
+                let inbox = Arc::clone(&inbox);
+                thread::spawn(move || inbox.push(vec![1]))
+            };
+            let sleeps = inbox.may_sleep();
+            let woken = sender.join().unwrap();
+            assert!(!sleeps || woken);
+            inbox.awake();
+            assert_eq!(inbox.take(drop), 1);
+        });
+    }
+}

@@ -5,16 +5,16 @@
 //! timers and monitors own.
 
 use crate::actor;
-use crate::fiber::{self, Co, Fiber, Outcome, State};
 use crate::config::Config;
+use crate::fiber::{self, Co, Fiber, Outcome, State};
 use crate::shard::{self, SWITCHES, Shard};
 use crate::shared::Shared;
 use crate::stats::Stats;
 use crate::{report, shim, stop, sys};
 use abi::trap;
 use corosensei::CoroutineResult;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 use values::ctx::Image;
 use values::object::uncharge;

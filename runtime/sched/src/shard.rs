@@ -25,7 +25,7 @@ thread_local! {
 pub const SWITCHES: u32 = 64;
 /// Least time between two looks at the reactor while fibers stay runnable, in nanoseconds.
 const POLL_GAP: u64 = 20_000;
-/// Least time between two samples of the peaks while fibers stay runnable, in nanoseconds.
+/// Least time between two samples of the heaps' size while fibers stay runnable, in nanoseconds.
 const SAMPLE_GAP: u64 = 1_000_000;
 /// Posts for one shard that are handed over at once; others wait for the end of the slice.
 const BATCH: usize = 32;
@@ -328,10 +328,7 @@ impl Shard {
 
     pub fn new_fiber(&mut self) -> u32 {
         self.births += 1;
-        self.counters().fibers_live.add(1);
-        if self.alone {
-            self.shared().sample();
-        }
+        self.counters().fiber_started();
         let (heap, image, births) = (&raw mut *self.heap, self.image, self.births);
         let slot = self.free_slots.pop().unwrap_or_else(|| {
             let slot = u32::try_from(self.fibers.len()).unwrap_or(u32::MAX);

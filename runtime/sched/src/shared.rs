@@ -7,7 +7,7 @@ use crate::fiber::{Outcome, Token};
 use crate::handle::Handles;
 use crate::inbox::Inbox;
 use crate::pool::{self, Pool};
-use crate::stats::{Counters, Peaks};
+use crate::stats::{Counters, Totals};
 use crate::sys;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use values::ctx::Image;
@@ -17,20 +17,46 @@ use values::object::Obj;
 /// addresses are counted, but for a message's, which its reserved place keeps alive.
 pub enum Post {
     /// A message for an actor of the shard, for which a place in the mailbox is reserved.
-    Message { to: *mut Actor, msg: *mut Obj, caller: Token },
+    Message {
+        to: *mut Actor,
+        msg: *mut Obj,
+        caller: Token,
+    },
     /// The reply to a call: its words, whether there are two, and whether the first is an address.
-    Reply { to: Token, words: [u64; 2], pair: bool, address: bool },
+    Reply {
+        to: Token,
+        words: [u64; 2],
+        pair: bool,
+        address: bool,
+    },
     /// A wait ends.
-    Wake { to: Token, outcome: Outcome },
+    Wake {
+        to: Token,
+        outcome: Outcome,
+    },
     /// An address that could be the last one.
     Release(*mut Actor),
     /// A sender waits for room in a mailbox.
-    Space { of: *mut Actor, sender: Token },
-    Monitor { watched: *mut Actor, observer: *mut Actor, notice: *mut Obj },
+    Space {
+        of: *mut Actor,
+        sender: Token,
+    },
+    Monitor {
+        watched: *mut Actor,
+        observer: *mut Actor,
+        notice: *mut Obj,
+    },
     /// A timer for an actor of the shard.
-    After { due: u64, to: *mut Actor, msg: *mut Obj },
+    After {
+        due: u64,
+        to: *mut Actor,
+        msg: *mut Obj,
+    },
     /// A helper thread is done; no result: the job panicked.
-    Done { to: Token, result: Option<pool::Result> },
+    Done {
+        to: Token,
+        result: Option<pool::Result>,
+    },
     /// Looks for a cycle of calls.
     Probe(Box<crate::actor::Probe>),
 }
@@ -131,7 +157,7 @@ pub struct Shared {
     pub ports: Box<[Port]>,
     pub handles: Handles,
     pub pool: Pool,
-    pub peaks: Peaks,
+    pub totals: Totals,
     spawned: AtomicU64,
     ending: AtomicBool,
     draining: AtomicBool,
@@ -150,7 +176,7 @@ impl Shared {
             image,
             ports,
             handles,
-            peaks: Peaks::default(),
+            totals: Totals::default(),
             spawned: AtomicU64::new(0),
             ending: AtomicBool::new(false),
             draining: AtomicBool::new(false),

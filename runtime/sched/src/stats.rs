@@ -34,6 +34,8 @@ macro_rules! counters {
             $(pub $name: Counter,)*
             /// Most messages that waited for one actor, as this shard has seen it.
             pub mailbox_peak: Counter,
+            /// Most fibers at a time.
+            pub fibers_peak: Counter,
         }
 
         /// Sums over all shards.
@@ -41,6 +43,7 @@ macro_rules! counters {
         pub struct Stats {
             $(pub $name: i64,)*
             pub mailbox_peak: i64,
+            pub fibers_peak: i64,
         }
 
         impl Shared {
@@ -51,6 +54,7 @@ macro_rules! counters {
                 for port in &self.ports {
                     $(sum.$name += port.counters.$name.get();)*
                     sum.mailbox_peak = sum.mailbox_peak.max(port.counters.mailbox_peak.get());
+                    sum.fibers_peak += port.counters.fibers_peak.get();
                 }
                 sum
             }
@@ -61,7 +65,6 @@ macro_rules! counters {
 // `objects_live` and `heap_bytes` are brought up to date when a shard looks after its inbox, and when a program asks.
 counters!(
     actors_spawned,
-    actors_live,
     actors_reclaimed,
     actors_died,
     fibers_live,
@@ -75,12 +78,13 @@ counters!(
     heap_bytes
 );
 
-/// Largest sums seen: exact with one shard, else as of the moments when one of them looks (`Shared::sample`).
+/// Counted for all shards together.
 #[derive(Default, Debug)]
-pub struct Peaks {
+pub struct Totals {
     actors: AtomicI64,
-    fibers: AtomicI64,
-    heap: AtomicI64,
+    actors_peak: AtomicI64,
+    /// As of the moments when a shard looks.
+    heap_peak: AtomicI64,
 }
 
 /// Names in the order of the exit line.
@@ -113,35 +117,47 @@ fn raise(peak: &AtomicI64, seen: i64) {
     }
 }
 
-impl Shared {
-    /// Notes the peaks.
-    pub fn sample(&self) {
-        let (mut actors, mut fibers, mut heap) = (0, 0, 0);
-        for port in &self.ports {
-            let c = &port.counters;
-            actors += c.actors_live.get();
-            fibers += c.fibers_live.get();
-            heap += c.heap_bytes.get();
+impl Counters {
+    /// One fiber more.
+    #[inline]
+    pub fn fiber_started(&self) {
+        self.fibers_live.add(1);
+        if self.fibers_live.get() > self.fibers_peak.get() {
+            self.fibers_peak.set(self.fibers_live.get());
         }
-        raise(&self.peaks.actors, actors);
-        raise(&self.peaks.fibers, fibers);
-        raise(&self.peaks.heap, heap);
+    }
+}
+
+impl Shared {
+    /// One actor more.
+    pub fn actor_born(&self) {
+        let live = self.totals.actors.fetch_add(1, Ordering::Relaxed) + 1;
+        raise(&self.totals.actors_peak, live);
+    }
+
+    /// One actor less.
+    pub fn actor_gone(&self) {
+        let _ = self.totals.actors.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// Notes how much the heaps hold.
+    pub fn sample(&self) {
+        raise(&self.totals.heap_peak, self.ports.iter().map(|p| p.counters.heap_bytes.get()).sum());
     }
 
     /// Value of the counter `name`.
     #[must_use]
     pub fn stat(&self, name: &str) -> Option<i64> {
-        let s = self.stats();
-        self.sample();
+        let (s, t) = (self.stats(), &self.totals);
         Some(match name {
             "shards" => i64::try_from(self.ports.len()).unwrap_or(0),
             "actors_spawned" => s.actors_spawned,
-            "actors_live" => s.actors_live,
-            "actors_peak" => self.peaks.actors.load(Ordering::Relaxed),
+            "actors_live" => t.actors.load(Ordering::Relaxed),
+            "actors_peak" => t.actors_peak.load(Ordering::Relaxed),
             "actors_reclaimed" => s.actors_reclaimed,
             "actors_died" => s.actors_died,
             "fibers_live" => s.fibers_live,
-            "fibers_peak" => self.peaks.fibers.load(Ordering::Relaxed),
+            "fibers_peak" => s.fibers_peak,
             "messages" => s.messages,
             "messages_cross" => s.messages_cross,
             "messages_dropped" => s.messages_dropped,
@@ -151,7 +167,7 @@ impl Shared {
             "slices" => s.slices,
             "objects_live" => s.objects_live,
             "heap_bytes" => s.heap_bytes,
-            "heap_bytes_peak" => self.peaks.heap.load(Ordering::Relaxed),
+            "heap_bytes_peak" => t.heap_peak.load(Ordering::Relaxed),
             "descriptors_open" => self.handles.open(),
             "children_live" => 0,
             _ => return None,

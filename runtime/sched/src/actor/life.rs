@@ -120,7 +120,7 @@ pub fn empty(s: &mut Shard, actor: *mut Actor, callers: Outcome) {
         return;
     }
     a.counts.set_phase(Phase::Gone);
-    s.counters().actors_live.add(-1);
+    s.shared().actor_gone();
     unlist(s, actor);
     let (state, mailbox, rare) = {
         let l = a.local();
@@ -177,10 +177,7 @@ pub fn spawn(ctx: &mut Ctx, class: u32, state: *mut Obj) -> *mut Actor {
         return std::ptr::null_mut();
     }
     s.counters().actors_spawned.add(1);
-    s.counters().actors_live.add(1);
-    if s.alone || id.is_multiple_of(64) {
-        s.shared().sample();
-    }
+    s.shared().actor_born();
     let own_slots = s.actor_fields.get(class as usize).map_or(0, |f| u8::try_from(f.len()).unwrap_or(u8::MAX));
     Box::into_raw(Box::new(Actor {
         counts: Counts::default(),

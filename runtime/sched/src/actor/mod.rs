@@ -8,7 +8,7 @@ mod life;
 mod mail;
 
 pub use call::{Answer, Probe, call, call_timer, probe};
-pub use life::{discard, die_unstarted, empty, release, release_in, release_later, spawn, suspect, sweep, turn};
+pub use life::{die_unstarted, discard, empty, release, release_in, release_later, spawn, suspect, sweep, turn};
 pub use mail::{after, arm, arrive, deliver, monitor, parked, send, wait_for_room, watch, woken};
 
 use crate::counts::Counts;
