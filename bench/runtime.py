@@ -133,7 +133,7 @@ def show(name, got, failed):
                 continue
             middle = statistics.median(values)
             ratio = ""
-            if who != "ours" and ours and middle > 0:
+            if who != "ours" and ours and statistics.median(ours) > 0 and middle > 0:
                 ratio = f"   ours / {who} {statistics.median(ours) / middle:.2f}"
             print(f"  {who:7s} {short(middle):>9s}{UNITS[key]} ({short(min(values))}..{short(max(values))}){ratio}")
     sys.stdout.flush()

@@ -239,6 +239,8 @@ pub fn spawn(ctx: &mut Ctx, class: u32, state: *mut Obj) -> *mut Actor {
         listed: s.actors.len(),
     }));
     s.actors.push(actor);
+    // SAFETY: made above.
+    s.trace.spawn(unsafe { &*actor });
     actor
 }
 
@@ -531,6 +533,7 @@ pub fn turn(f: *mut fiber::Fiber) -> bool {
         let a = &*f.actor;
         f.out = [0, 0];
         let s = f.shard();
+        s.trace.deliver(f);
         f.ctx.budget = s.config.reductions - 1;
         let entry = s.image.receives.get(a.class as usize).copied().flatten();
         (&raw mut f.ctx, a.state, f.msg, &raw mut f.out, entry)
@@ -590,6 +593,7 @@ pub fn turn(f: *mut fiber::Fiber) -> bool {
 /// The order of effects of a death.
 fn die(s: &mut Shard, f: &mut fiber::Fiber, actor: &mut Actor, msg: *mut Obj, caller: Token) {
     s.stats.actors_died += 1;
+    s.trace.trap(f);
     s.out.flush();
     let of = format!("  in actor {} handling {}", s.class_name(actor.class), report::class_of(s.image, msg));
     report::fiber_trap(&mut f.ctx, &of);

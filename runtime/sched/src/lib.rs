@@ -1,7 +1,7 @@
 //! Shards, fibers, actors, timers, the reactor and sockets.
 //!
 //! Limits for now. One shard runs everything: `WO_SHARDS` is read and checked, actors carry their home shard and the
-//! inbox exists, but no second thread is started. `WO_IO=uring` is refused, `WO_TRACE` does nothing. An address of
+//! inbox exists, but no second thread is started. `WO_IO=uring` is refused. An address of
 //! itself keeps an actor when it lies in a container of the actor's state rather than in a field. A handle that more
 //! than 64 actors have used is not closed by the death of its last holder.
 #![allow(unsafe_code, reason = "stack switching and system calls")]
@@ -30,6 +30,7 @@ pub mod stats;
 pub mod stop;
 pub mod sys;
 pub mod timer;
+pub mod trace;
 pub mod wait;
 
 use values::ctx::Image;

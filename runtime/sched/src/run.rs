@@ -3,7 +3,7 @@
 use crate::actor;
 use crate::fiber::{self, Co, Fiber, Outcome, State};
 use crate::shard::{self, SWITCHES, Shard};
-use crate::{report, shim, stop, sys};
+use crate::{report, shim, stop, sys, trace};
 use abi::trap;
 use corosensei::CoroutineResult;
 use values::object::uncharge;
@@ -137,7 +137,9 @@ fn main_ended(s: &mut Shard, f: &mut Fiber) -> i32 {
         }
         _ => {
             s.main_trapped = true;
+            s.trace.trap(f);
             report::main_trap(&mut f.ctx);
+            trace::request();
             1
         }
     }
@@ -206,6 +208,7 @@ unsafe fn end(s: *mut Shard) {
     // SAFETY: as in `run`.
     unsafe {
         let sh = &mut *s;
+        trace::answer(sh);
         let line = sh.config.stats.then(|| sh.stats_line());
         sh.ending = true;
         let mut live: Vec<(u64, u32)> =

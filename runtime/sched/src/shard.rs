@@ -11,6 +11,7 @@ use crate::reactor::{Reactor, WAKE};
 use crate::stack::Stacks;
 use crate::stats::Stats;
 use crate::timer::{Due, Timers};
+use crate::trace::{self, Trace};
 use crate::{park, shim, stop, sys};
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -50,6 +51,7 @@ pub struct Shard {
     pub config: Config,
     pub image: &'static Image,
     pub stats: Stats,
+    pub trace: Trace,
     pub out: Output,
     pub handles: Handles,
     pub reactor: Reactor,
@@ -129,6 +131,7 @@ impl Shard {
         Ok(Box::new(Shard {
             stacks: Stacks::new(config.stack_kb),
             pool: Pool::new(config.pool, Arc::clone(&inbox)),
+            trace: Trace::new(config.trace, wake_fd),
             plain: shim::plain_classes(&image.shapes),
             actor_fields: shim::actor_fields(&image.shapes),
             config,
@@ -191,6 +194,7 @@ impl Shard {
         f.state = State::Runnable;
         f.outcome = outcome;
         self.queue.push_back(t.slot);
+        self.trace.wake(&self.fibers[t.slot as usize], outcome);
         true
     }
 
@@ -309,6 +313,7 @@ impl Shard {
         if stop::latched() && !self.stopping {
             self.stop();
         }
+        trace::answer(self);
         for (t, result) in self.inbox.take() {
             self.pool_busy -= 1;
             if let Some(f) = self.waiting(t) {
@@ -402,6 +407,7 @@ impl Shard {
     /// The latch was set: resolves the waits that a stop ends.
     fn stop(&mut self) {
         self.stopping = true;
+        self.trace.stop();
         self.stop_bound = sys::after(sys::monotonic(), self.config.drain_ms);
         let bound = self.stop_bound;
         for slot in 0..self.fibers.len() {

@@ -7,6 +7,10 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::time::{sleep, sleep_until};
 
+/// The allocator of `woc`'s runtime: what differs shall not be the system's giving memory back between rounds.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Messages that may wait for one receiver, as for one actor.
 const MAILBOX: usize = 1024;
 
