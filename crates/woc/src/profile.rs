@@ -19,7 +19,10 @@ pub fn write(base: u64, symbols: &[Symbol]) {
     let path = format!("/tmp/perf-{}.map", std::process::id());
     if let Err(e) = put(&path, &map(base, symbols)) {
         let why = project::system_text(&e);
-        output::stderr(&format!("{}: WO_PERF: {path}: {why}; perf will show no names\n", sched::config::program_name()));
+        output::stderr(&format!(
+            "{}: WO_PERF: {path}: {why}; perf will show no names\n",
+            sched::config::program_name()
+        ));
     }
 }
 

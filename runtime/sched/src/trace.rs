@@ -117,9 +117,8 @@ impl Trace {
 impl Drop for Trace {
     fn drop(&mut self) {
         if let Some(ring) = &self.0 {
-            let mine = |w: &&AtomicI32| {
-                w.compare_exchange(ring.wake_fd, -1, Ordering::AcqRel, Ordering::Relaxed).is_ok()
-            };
+            let mine =
+                |w: &&AtomicI32| w.compare_exchange(ring.wake_fd, -1, Ordering::AcqRel, Ordering::Relaxed).is_ok();
             let _ = WAKES.iter().find(mine);
         }
     }

@@ -136,7 +136,9 @@ fn symbols_cover_the_text_in_order() {
     assert_eq!(at as usize, code.text.len());
     let names: Vec<&str> = symbols.iter().map(|s| s.name.as_str()).collect();
     assert_eq!((names[0], names[59], names[60]), ("f0 (a.wo:1)", "f59 (a.wo:1)", "main (a.wo:1)"));
-    assert!(names.contains(&"[receive of C3]") && names.contains(&"[main]") && names.contains(&"[calls of the runtime]"));
+    assert!(
+        names.contains(&"[receive of C3]") && names.contains(&"[main]") && names.contains(&"[calls of the runtime]")
+    );
     // Every call lies in the function that it is recorded for.
     for (offset, func, _) in &code.sites {
         let symbol = &symbols[symbols.partition_point(|s| s.offset < *offset) - 1];
