@@ -1,9 +1,9 @@
 //! Shards, fibers, actors, timers, the reactor and sockets.
 //!
 //! Limits for now. One shard runs everything: `WO_SHARDS` is read and checked, actors carry their home shard and the
-//! inbox exists, but no second thread is started. `WO_IO=uring` is refused. An address of
-//! itself keeps an actor when it lies in a container of the actor's state rather than in a field. A handle that more
-//! than 64 actors have used is not closed by the death of its last holder.
+//! inbox exists, but no second thread is started. `WO_IO=uring` is refused. An address of itself keeps an actor when it
+//! lies in a container of the actor's state rather than in a field. A handle that more than 64 actors have used is not
+//! closed by the death of its last holder.
 #![allow(unsafe_code, reason = "stack switching and system calls")]
 #![allow(
     clippy::not_unsafe_ptr_arg_deref,
