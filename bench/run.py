@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Side-by-side measurements, each as a ratio against the native peer in the same run.
 
-usage: bench/run.py [compute] [passes] [http] [compiler] [--runs N] [--secs S]
+usage: bench/run.py [compute] [passes] [http] [compiler] [runtime] [--runs N] [--secs S] [--only REGEX]
 
 compute: the kernels of bench/compute, woc run against peers/compute (Rust -O3); ratio of the medians.
 passes:  the kernels of bench/passes, each with one optimisation left out (WO_OPT) or beside a kernel that cannot have
@@ -12,19 +12,16 @@ http:    docs/examples/hello against an axum server with the same routes: server
 compiler: process time of `woc check` on hello with porch and on generated programs of 10,000 and 100,000 lines (whose
          ratio shows whether checking is linear), and the time from exec to the line `listening` of hello, run and
          built, against node printing from a one-line file.
-Needs cargo, and wrk for http. Run it on an idle machine; it prints the spread so that noise shows.
+runtime: the programs of bench/actors (messages, calls, spawning, memory, switches, timers, sockets) beside tokio, Go and
+         Erlang; `--only` picks figures by name. All of it takes half an hour, so it is not among those that run when
+         none is named.
+Needs cargo, and wrk for http; runtime does without a missing Go or Erlang and says so. Run it on an idle machine; it prints the spread so that noise shows.
 """
-import argparse, math, os, re, shutil, socket, statistics, subprocess, sys, tempfile, time, urllib.request
-
-ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-PEERS = os.path.join(ROOT, "bench", "peers")
-WOC = os.path.join(ROOT, "target", "release", "woc")
-TICK = os.sysconf("SC_CLK_TCK")
-
-
-def build():
-    subprocess.run(["cargo", "build", "--release", "--quiet", "-p", "woc"], cwd=ROOT, check=True)
-    subprocess.run(["cargo", "build", "--release", "--quiet"], cwd=PEERS, check=True)
+import sys
+sys.dont_write_bytecode = True  # before the modules beside this file
+import argparse, math, os, re, shutil, statistics, subprocess, tempfile, time, urllib.request
+from runtime import runtime
+from support import PEERS, ROOT, WOC, build, cpu_seconds, free_port
 
 
 def kernels(command, env=None):
@@ -80,17 +77,6 @@ def passes(runs):
         print(f"  {name:14s} {statistics.median(a) / statistics.median(b):6.2f}   {what:29s} {other:20s}"
               f" {statistics.median(a):7.1f} ms ({min(a):.1f}..{max(a):.1f})"
               f"   with {statistics.median(b):7.1f} ms ({min(b):.1f}..{max(b):.1f})")
-
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
-
-
-def cpu_seconds(pid):
-    fields = open(f"/proc/{pid}/stat").read().rsplit(")", 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) / TICK
 
 
 def serve_once(command, secs):
@@ -262,12 +248,13 @@ def compiler(runs):
 
 def main():
     args = argparse.ArgumentParser()
-    args.add_argument("what", nargs="*", metavar="compute|passes|http|compiler")
+    args.add_argument("what", nargs="*", metavar="compute|passes|http|compiler|runtime")
     args.add_argument("--runs", type=int, default=6)
     args.add_argument("--secs", type=int, default=4)
+    args.add_argument("--only", default="", metavar="REGEX")
     a = args.parse_args()
     what = a.what or ["compute", "http", "compiler"]
-    if unknown := set(what) - {"compute", "passes", "http", "compiler"}:
+    if unknown := set(what) - {"compute", "passes", "http", "compiler", "runtime"}:
         args.error(f"unknown measurement: {', '.join(sorted(unknown))}")
     build()
     if "compute" in what:
@@ -278,6 +265,8 @@ def main():
         http(a.runs, a.secs)
     if "compiler" in what:
         compiler(max(5, a.runs))
+    if "runtime" in what and not runtime(max(5, a.runs), a.only):
+        sys.exit(1)
 
 
 main()

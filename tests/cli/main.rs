@@ -12,6 +12,7 @@ mod large;
 mod leaving;
 mod manifests;
 mod mistakes;
+mod observing;
 mod ownership;
 mod reports;
 mod sources;

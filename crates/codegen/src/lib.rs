@@ -32,7 +32,7 @@ use std::hash::BuildHasher;
 use mir::ir::Program;
 use values::ctx::Image;
 
-pub use code::Code;
+pub use code::{Code, Symbol};
 pub use dump::{dump_asm, dump_clif};
 pub use machine::{Machine, missing_features};
 

@@ -34,7 +34,8 @@ pub(crate) fn link(
         literals: parts.literals.into(),
         shapes: program.shapes.clone(),
         files: options.files.clone(),
-        functions: program.funcs.iter().map(|func| (func.display.clone(), func.file)).collect(),
+        functions: program.funcs.iter().map(|func| (func.display.clone(), func.file, func.line)).collect(),
+        starts: parts.starts,
     })
 }
 
@@ -77,6 +78,7 @@ struct Parts {
     literals: Vec<u8>,
     /// Places of what is referred to, counted from the start of the text.
     places: FxHashMap<Target, usize>,
+    starts: Vec<u32>,
 }
 
 impl Parts {
@@ -84,6 +86,7 @@ impl Parts {
         for (function, index) in functions.iter().zip(0..) {
             // Between functions lies `int3`.
             self.text.resize(self.text.len().next_multiple_of(function.align as usize), 0xcc);
+            self.starts.push(self.text.len() as u32);
             let _ = self.places.insert(Target::Function(index), self.text.len());
             self.text.extend_from_slice(&function.code);
         }
@@ -93,6 +96,7 @@ impl Parts {
     fn runtime(&mut self, used: &[Target]) -> Result<Vec<&'static str>, String> {
         let callees: Vec<_> = used.iter().filter_map(|target| Some((*target, runtime_name(*target)?))).collect();
         let stubs = self.text.len().next_multiple_of(8);
+        self.starts.push(stubs as u32);
         self.text.resize(stubs + 8 * callees.len(), 0xcc);
         let words = self.text.len().next_multiple_of(PAGE);
         for (i, (target, _)) in callees.iter().enumerate() {

@@ -45,7 +45,7 @@ pub(crate) fn load(
     }
     let base = memory.at(0)?.expose_provenance() as u64;
     memory.protect(words_at, literals_at)?;
-    let info = |(display, file): (String, u32)| FuncInfo {
+    let info = |(display, file, _): (String, u32, u32)| FuncInfo {
         display,
         file: code.files.get(file as usize).cloned().unwrap_or_default(),
     };

@@ -12,6 +12,7 @@ mod fmt;
 mod options;
 mod output;
 mod pipeline;
+mod profile;
 mod scaffold;
 mod testing;
 

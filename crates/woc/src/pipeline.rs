@@ -11,6 +11,7 @@ use project::{Project, ProjectFile};
 use syntax::ast;
 
 use crate::options::Stage;
+use crate::profile;
 
 /// What becomes of `test` blocks behind the parser.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,7 +98,7 @@ pub enum Entry {
 pub fn run(hir: &Hir, project: &Project, passes: Passes, entry: Entry, args: Vec<Vec<u8>>) -> Result<i32, String> {
     let files = project.files.iter().map(|f| f.display.clone()).collect();
     let code = compile(hir, project, entry, passes, Machine::Host, files)?;
-    Ok(sched::run(codegen::load(code, args)?))
+    execute(code, args)
 }
 
 /// The program as bytes for `run_built`, which any machine may load.
@@ -122,7 +123,17 @@ pub fn run_built(code: &[u8], args: Vec<Vec<u8>>) -> Result<i32, NotRun> {
     if !missing.is_empty() {
         return Err(NotRun::Machine(missing.join(", ")));
     }
-    Ok(sched::run(codegen::load(code, args).map_err(NotRun::Failed)?))
+    execute(code, args).map_err(NotRun::Failed)
+}
+
+/// Loads and runs; says before where the code lies, if a profiler shall know.
+fn execute(code: Code, args: Vec<Vec<u8>>) -> Result<i32, String> {
+    let symbols = profile::wanted().then(|| code.symbols());
+    let image = codegen::load(code, args)?;
+    if let Some(symbols) = symbols {
+        profile::write(image.base, &symbols);
+    }
+    Ok(sched::run(image))
 }
 
 /// The path of a file below the project, or below the key of its dependency: a built program says nothing about the

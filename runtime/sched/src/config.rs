@@ -24,6 +24,8 @@ pub struct Config {
     pub cycle_ms: i64,
     /// Print the counters at exit.
     pub stats: bool,
+    /// Keep recent events.
+    pub trace: bool,
     /// Release every object at the end, so that what is left can be counted.
     pub release_all: bool,
     /// What stderr lines begin with.
@@ -62,6 +64,7 @@ pub fn read(program: &str, get: impl Fn(&str) -> Option<String>) -> Read {
     let connect_ms = number("WO_CONNECT_MS", 1, int).unwrap_or(30_000);
     let heap_mb = number("WO_HEAP_MB", 1, 1_048_576);
     let heap_bytes = heap_mb.map_or_else(|| memory() / 2, |mb| mb.unsigned_abs() << 20);
+    let trace = get("WO_TRACE").as_deref() == Some("1");
     let stats = get("WO_STATS").as_deref() == Some("1");
     let refusal = (get("WO_IO").as_deref() == Some("uring"))
         .then(|| format!("{program}: WO_IO=uring: io_uring is not available here"));
@@ -78,6 +81,7 @@ pub fn read(program: &str, get: impl Fn(&str) -> Option<String>) -> Read {
             heap_bytes,
             cycle_ms: 5000,
             stats,
+            trace,
             release_all: stats || cfg!(debug_assertions),
             program: program.to_string(),
         },

@@ -37,6 +37,7 @@ pub mod stats;
 pub mod stop;
 pub mod sys;
 pub mod timer;
+pub mod trace;
 pub mod wait;
 
 use values::ctx::Image;

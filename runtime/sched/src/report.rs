@@ -6,15 +6,20 @@ use values::ctx::{Ctx, Image};
 use values::object::Obj;
 use values::trace;
 
+/// Number of the class of a message; none for nil and for builtin values.
+#[must_use]
+pub fn class_index(msg: *const Obj) -> Option<u32> {
+    // SAFETY: null or a live message, whose header is readable.
+    unsafe { msg.as_ref() }.and_then(|msg| msg.kind.checked_sub(layout::FIRST_CLASS))
+}
+
 /// Name of the class of a message.
 #[must_use]
 pub fn class_of(image: &Image, msg: *const Obj) -> String {
     if msg.is_null() {
         return "nothing".into();
     }
-    // SAFETY: a live message, whose header is readable.
-    let kind = unsafe { (*msg).kind };
-    let class = kind.checked_sub(layout::FIRST_CLASS).and_then(|i| image.shapes.classes.get(i as usize));
+    let class = class_index(msg).and_then(|i| image.shapes.classes.get(i as usize));
     class.map_or_else(|| "a builtin value".to_string(), |c| c.name.clone())
 }
 

@@ -10,7 +10,7 @@ use crate::fiber::{self, Co, Fiber, Outcome, State};
 use crate::shard::{self, SWITCHES, Shard};
 use crate::shared::Shared;
 use crate::stats::Stats;
-use crate::{report, shim, stop, sys};
+use crate::{report, shim, stop, sys, trace};
 use abi::trap;
 use corosensei::CoroutineResult;
 use std::sync::Arc;
@@ -149,7 +149,9 @@ fn main_ended(s: &mut Shard, f: &mut Fiber) -> i32 {
         }
         _ => {
             s.main_trapped = true;
+            s.trace.trap(f);
             report::main_trap(&mut f.ctx);
+            trace::request();
             1
         }
     }
@@ -300,6 +302,7 @@ unsafe fn unwind_all(s: *mut Shard) {
     // SAFETY: as in `drive`.
     unsafe {
         let sh = &mut *s;
+        trace::answer(sh);
         sh.ending = true;
         let mut live: Vec<(u64, u32)> =
             sh.fibers.iter().filter(|f| f.state != State::Free).map(|f| (f.seq, f.slot)).collect();

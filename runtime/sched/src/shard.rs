@@ -9,6 +9,7 @@ use crate::shared::{Port, Post, Shared};
 use crate::stack::Stacks;
 use crate::stats::Counters;
 use crate::timer::{Due, Timers};
+use crate::trace::{self, Trace};
 use crate::{park, shim, stop, sys};
 use abi::desc::Reply;
 use std::cell::Cell;
@@ -58,6 +59,7 @@ pub struct Shard {
     pub reductions: i64,
     pub mailbox: u32,
     pub out: Output,
+    pub trace: Trace,
     pub reactor: Reactor,
     pub timers: Timers,
     pub heap: Box<Heap>,
@@ -146,6 +148,7 @@ impl Shard {
             outbox: (0..shared.ports.len()).map(|_| Vec::new()).collect(),
             addressed: Vec::new(),
             shared: Arc::clone(shared),
+            trace: Trace::new(shared.config.trace),
             out: Output::default(),
             reactor,
             timers: Timers::default(),
@@ -233,6 +236,7 @@ impl Shard {
         f.outcome = outcome;
         let actor = f.actor;
         self.queue.push_back(t.slot);
+        self.trace.wake(&self.fibers[t.slot as usize], outcome);
         actor::woken(actor);
         true
     }
@@ -442,6 +446,7 @@ impl Shard {
         if stop::latched() && !self.stopping {
             self.stop();
         }
+        trace::answer(self);
         let _ = self.take_posts();
         let now = sys::monotonic();
         self.last_poll = now;
@@ -539,6 +544,7 @@ impl Shard {
     /// The latch was set: resolves the waits that a stop ends.
     fn stop(&mut self) {
         self.stopping = true;
+        self.trace.stop();
         self.stop_bound = sys::after(sys::monotonic(), self.shared().config.drain_ms);
         let bound = self.stop_bound;
         for slot in 0..self.fibers.len() {

@@ -8,22 +8,12 @@ mod common;
 use common::*;
 use sched::{actor, fiber, net, sys, wait};
 use std::io::Read;
-use std::process::{Command, Output, Stdio};
+use std::process::{Output, Stdio};
 use std::time::{Duration, Instant};
 use values::ctx::Ctx;
 use values::object::Obj;
 
 type Out = *mut [u64; 2];
-
-/// In the child: runs the case and exits with its result. Else the command that starts the child.
-fn child(case: &str, body: fn() -> i32) -> Command {
-    if std::env::var("WO_CASE").as_deref() == Ok(case) {
-        std::process::exit(body());
-    }
-    let mut command = Command::new(std::env::current_exe().unwrap());
-    let _ = command.args(["--exact", case, "--nocapture", "--test-threads=1"]).env("WO_CASE", case);
-    command
-}
 
 fn stderr(out: &Output) -> String {
     String::from_utf8_lossy(&out.stderr).into_owned()

@@ -121,3 +121,28 @@ fn code_for_all_machines_uses_what_all_have() {
     assert!(asm.contains(" addsd ") && !asm.contains("vaddsd"), "{asm}");
     assert!(crate::missing_features().is_empty());
 }
+
+#[test]
+fn symbols_cover_the_text_in_order() {
+    let bytes = bytes(Machine::Baseline);
+    let code = Code::decode(&bytes).unwrap();
+    let symbols = code.symbols();
+    let mut at = 0;
+    for symbol in &symbols {
+        assert_eq!(symbol.offset, at, "{symbol:?}");
+        assert!(symbol.size > 0, "{symbol:?}");
+        at += symbol.size;
+    }
+    assert_eq!(at as usize, code.text.len());
+    let names: Vec<&str> = symbols.iter().map(|s| s.name.as_str()).collect();
+    assert_eq!((names[0], names[59], names[60]), ("f0 (a.wo:1)", "f59 (a.wo:1)", "main (a.wo:1)"));
+    assert!(
+        names.contains(&"[receive of C3]") && names.contains(&"[main]") && names.contains(&"[calls of the runtime]")
+    );
+    // Every call lies in the function that it is recorded for.
+    for (offset, func, _) in &code.sites {
+        let symbol = &symbols[symbols.partition_point(|s| s.offset < *offset) - 1];
+        let name = &code.functions[*func as usize].0;
+        assert!(symbol.name.starts_with(&format!("{name} (")), "{symbol:?} at {offset} of {name}");
+    }
+}

@@ -179,7 +179,7 @@ pub fn spawn(ctx: &mut Ctx, class: u32, state: *mut Obj) -> *mut Actor {
     s.counters().actors_spawned.add(1);
     s.shared().actor_born();
     let own_slots = s.actor_fields.get(class as usize).map_or(0, |f| u8::try_from(f.len()).unwrap_or(u8::MAX));
-    Box::into_raw(Box::new(Actor {
+    let actor = Box::into_raw(Box::new(Actor {
         counts: Counts::default(),
         id,
         class,
@@ -194,7 +194,9 @@ pub fn spawn(ctx: &mut Ctx, class: u32, state: *mut Obj) -> *mut Actor {
             listed: NONE,
             queued: false,
         }),
-    }))
+    }));
+    s.trace.spawn(at(actor));
+    actor
 }
 
 /// Runs `receive` on the fiber's message and settles what follows. True: the fiber has a next message and must give
@@ -206,6 +208,7 @@ pub fn turn(f: *mut fiber::Fiber) -> bool {
         let a = at(f.actor);
         f.out = [0, 0];
         let s = f.shard();
+        s.trace.deliver(f);
         f.ctx.budget = s.reductions - 1;
         let entry = s.image.receives.get(a.class as usize).copied().flatten();
         (&raw mut f.ctx, a.local().state, f.msg, &raw mut f.out, entry)
@@ -254,6 +257,7 @@ fn die(s: &mut Shard, f: &mut fiber::Fiber, msg: *mut Obj, caller: Token) {
     let actor = f.actor;
     let a = at(actor);
     s.counters().actors_died.add(1);
+    s.trace.trap(f);
     s.out.flush();
     let of = format!("  in actor {} handling {}", s.class_name(a.class), report::class_of(s.image, msg));
     report::fiber_trap(&mut f.ctx, &of);

@@ -5,6 +5,7 @@ use abi::desc::{ClassDesc, ClassKind, FIXED_TYPES, FieldDesc, Reply, Shapes, TYP
 use sched::actor::{self, Actor, Answer};
 use sched::config::{self, Config};
 use sched::run::Ended;
+use std::process::Command;
 use std::sync::Mutex;
 use values::ctx::{Ctx, Image, MainFn, ReceiveFn};
 use values::object::{self, Obj};
@@ -175,4 +176,14 @@ pub fn catch(c: &mut Ctx) -> String {
     // SAFETY: taken out of the context, which owned it.
     unsafe { object::release(c, msg) };
     format!("{code}: {text}")
+}
+
+/// In the child: runs the case and exits with its result. Else the command that starts the child.
+pub fn child(case: &str, body: fn() -> i32) -> Command {
+    if std::env::var("WO_CASE").as_deref() == Ok(case) {
+        std::process::exit(body());
+    }
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    let _ = command.args(["--exact", case, "--nocapture", "--test-threads=1"]).env("WO_CASE", case);
+    command
 }
