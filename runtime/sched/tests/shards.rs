@@ -58,7 +58,7 @@ fn spn_3_actors_are_placed_in_turn_and_the_first_beside_main() {
     }
     let left = run(four(), main, &[where_am_i]);
     assert_eq!(LOG.take(), ["0", "1", "2", "3", "0", "1"]);
-    assert_eq!((left.objects_live, left.stats.actors_reclaimed), (0, 6));
+    assert_eq!((left.objects_live, left.stats.actors_spawned), (0, 6));
 }
 
 #[test]
