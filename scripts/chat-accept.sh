@@ -429,13 +429,13 @@ for i in range(2000):
     for c, got in zip(readers, lines):
         while True:
             line = c.text()
-            got.append(line[:12])
+            got.append(line[:13])
             if line.startswith(f"a: {i} "):
                 break
     if "* slow left" in lines[0] and lines[0][-1] != "* slow left":
         break
 spoken = [[l for l in got if not l.startswith("*")] for got in lines]
-same("C84", "the others get every message in order", [[f"a: {k} {'x' * 8000}"[:12] for k in range(i + 1)]] * 3, spoken)
+same("C84", "the others get every message in order", [[f"a: {k} {'x' * 8000}"[:13] for k in range(i + 1)]] * 3, spoken)
 check("C85", "who does not read is dropped", all(got.count("* slow left") == 1 for got in lines), [[l for l in got if l.startswith("*")] for got in lines])
 # What it was given before: its writer was in a write, eight frames waited, the next one was too much.
 given, told = drain(slow.s), lines[0].index("* slow left") - lines[0].index("* slow joined") - 1
@@ -501,6 +501,43 @@ same("C105", "an unfinished handshake just ends", b"", drain(halfway))
 same("C106", "no actor is left over", 0, counts.get("actors_live"))
 for c in crowd:
     c.close()
+
+# --- a stop in the middle of talk ---
+f = Chat()
+talking, last = [], {}
+
+
+def talker(k):
+    """Talks until it is told to stop; what it was told last, and how the stream went on."""
+    c = Client(f, f"hall{k % 3}", f"t{k}", joined=False)
+    talking.append(k)
+
+    def speak():
+        try:
+            while True:
+                c.say("bla " * 20)
+                time.sleep(0.001)
+        except OSError:
+            pass
+
+    speaker = threading.Thread(target=speak)
+    speaker.start()
+    last[k] = c.end()[1:3]
+    c.close()
+    speaker.join()
+
+
+talkers = [threading.Thread(target=talker, args=[k], daemon=True) for k in range(24)]
+for t in talkers:
+    t.start()
+settle(lambda: len(talking) == 24)
+deaf = Client(f, "hall0", "deaf", small=True, joined=False)
+time.sleep(1)
+f.stop("C107", "stop in the middle of talk", busy=True)
+for t in talkers:
+    t.join(10)
+check("C108", "each gets its close frame", len(last) == 24 and set(last.values()) == {(1001, b"")}, last)
+deaf.close()
 
 # --- everything given back ---
 e = Chat({"MIMALLOC_ALLOW_THP": "0"})
