@@ -167,7 +167,7 @@ for t in waiting:
 
 a = Chat()
 check("C01", "start", True)
-for args in [[], ["x"], ["1", "2"]]:
+for args in [[], ["x"], ["1", "2"], ["-1"], ["65536"]]:
     p = subprocess.run([WOC, "run", "docs/examples/chat", "--", *args], capture_output=True, text=True)
     check("C02", f"usage {args}", p.returncode == 2 and "usage: chat <port>" in p.stderr and not p.stdout, p)
 

@@ -92,7 +92,10 @@ class Server:
         stats = "".join(l for l in self.log().splitlines() if l.startswith("wostats"))
         whole = "objects_live=0" in stats and (busy or "descriptors_open=0" in stats)
         check(leg, name, status == 0 and took < bound and whole, (status, took, stats or self.log()[-500:]))
-        os.unlink(self.err.name)
+        if failures:
+            print(f"server log: {self.err.name}")
+        else:
+            os.unlink(self.err.name)
         return {k: int(v) for k, v in re.findall(r"(\w+)=(-?\d+)", stats)}
 
 
