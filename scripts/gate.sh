@@ -12,7 +12,7 @@ if [ -z "${WOC:-}" ]; then
   WOC=$PWD/target/release/woc
   cargo build --release --quiet -p woc || exit 1
 fi
-export WOC
+export WOC PYTHONDONTWRITEBYTECODE=1
 
 # Legs of gates that are written in shell.
 checks=0 failures=0

@@ -4,117 +4,17 @@
 # Prints `ok <leg> <name>` or `FAIL <leg> <name> -- <why>`, then `porch: N checks, M failures`; exit 0 iff M = 0.
 . "$(dirname "$0")/gate.sh" P00 python3
 exec python3 - <<'PY'
-import os, re, resource, signal, socket, struct, subprocess, sys, tempfile, threading, time
+import os, re, signal, socket, struct, sys, threading, time
 
-WOC, checks, failures = os.environ["WOC"], 0, 0
-
-
-def check(leg, name, good, why=""):
-    global checks, failures
-    checks += 1
-    failures += not good
-    print(f"ok   {leg} {name}" if good else f"FAIL {leg} {name} -- {why!r}"[:1000], flush=True)
+sys.path.insert(0, "scripts")
+from gate import Server, check, drain, finish, of, parse, same
 
 
-def same(leg, name, want, got):
-    check(leg, name, want == got, f"wanted {want!r}, got {got!r}")
+def Probe(env={}, files=4096):
+    return Server("P01", "tests/apps/probe", env=env, files=(files, files))
 
 
-class Server:
-    """The probe app on a port of its own; always ended by its own pid."""
-
-    def __init__(self, env={}, files=4096):
-        self.err = tempfile.NamedTemporaryFile(mode="w+", suffix=".err", delete=False)
-        limit = lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (files, files))
-        self.p = subprocess.Popen([WOC, "run", "tests/apps/probe"], stdout=subprocess.PIPE, stderr=self.err,
-                                  env=dict(os.environ, WO_STATS="1", **env), preexec_fn=limit)
-        line = self.p.stdout.readline().decode()
-        if not line.startswith("listening on "):
-            self.p.kill()
-            print(f"FAIL P01 start -- {self.log()!r}\nporch: 1 checks, 1 failures")
-            sys.exit(1)
-        self.port = int(line.rsplit(":", 1)[1])
-
-    def log(self):
-        with open(self.err.name) as f:
-            return f.read()
-
-    def connect(self, timeout=15):
-        s = socket.create_connection(("127.0.0.1", self.port), timeout=timeout)
-        s.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        return s
-
-    def raw(self, data, timeout=15):
-        s = self.connect(timeout)
-        with s:
-            try:
-                s.sendall(data)
-            except OSError:
-                pass
-            return drain(s)
-
-    def ask(self, target, *fields, method="GET", body=b""):
-        """Status, header pairs, body of one request on a fresh connection."""
-        head = f"{method} {target} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n" + "".join(f + "\r\n" for f in fields)
-        if body:
-            head += f"Content-Length: {len(body)}\r\n"
-        return parse(self.raw(head.encode("latin-1") + b"\r\n" + body))
-
-    def proc(self, name):
-        with open(f"/proc/{self.p.pid}/{name}") as f:
-            return f.read()
-
-    def fds(self):
-        return len(os.listdir(f"/proc/{self.p.pid}/fd"))
-
-    def rss(self):
-        return int(re.search(r"VmRSS:\s+(\d+)", self.proc("status"))[1])
-
-    def cpu(self):
-        f = self.proc("stat").rsplit(")", 1)[1].split()
-        return (int(f[11]) + int(f[12])) / os.sysconf("SC_CLK_TCK")
-
-    def stop(self, leg, name, bound=3, busy=False):
-        t = time.time()
-        self.p.send_signal(signal.SIGTERM)
-        try:
-            status = self.p.wait(bound + 5)
-        except subprocess.TimeoutExpired:
-            self.p.kill()
-            status = self.p.wait()
-        took = time.time() - t
-        stats = "".join(l for l in self.log().splitlines() if l.startswith("wostats"))
-        whole = "objects_live=0" in stats and (busy or "descriptors_open=0" in stats)
-        check(leg, name, status == 0 and took < bound and whole, (status, took, stats or self.log()[-500:]))
-        os.unlink(self.err.name)
-
-
-def drain(s):
-    out = b""
-    try:
-        while True:
-            d = s.recv(65536)
-            if not d:
-                return out
-            out += d
-    except TimeoutError:
-        return out + b"<no end>"
-    except OSError:
-        return out
-
-
-def parse(raw):
-    head, _, body = raw.partition(b"\r\n\r\n")
-    lines = head.decode("latin-1").split("\r\n")
-    status = int(lines[0].split(" ")[1]) if lines[0].startswith("HTTP/1.1 ") else 0
-    return status, [tuple(l.split(": ", 1)) for l in lines[1:] if ": " in l], body.decode("latin-1")
-
-
-def of(headers, name):
-    return ",".join(v for k, v in headers if k.lower() == name)
-
-
-a = Server()
+a = Probe()
 check("P01", "start", True)
 
 # --- routing (spec 4.4) ---
@@ -344,7 +244,7 @@ for s in spin:
     s.close()
 a.stop("P118", "a stop with handlers that loop", 4, busy=True)
 
-a = Server({"WO_HEAP_MB": "16"})
+a = Probe({"WO_HEAP_MB": "16"})
 s, h, b = a.ask("/eat")
 check("P119", "a handler without memory answers 500", s == 500 and "trap=4 at " in a.log(), (s, a.log()[-300:]))
 same("P120", "and the next is served", 200, a.ask("/show")[0])
@@ -352,7 +252,7 @@ a.stop("P121", "stop")
 
 # --- everything given back ---
 # Without huge pages, whose 2 MiB come and go by themselves; the first connections also outlast what compiling left.
-a = Server({"MIMALLOC_ALLOW_THP": "0"})
+a = Probe({"MIMALLOC_ALLOW_THP": "0"})
 one = b"GET /boom HTTP/1.1\r\nHost: a\r\n\r\n", b"GET /show HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
 for i in range(2400):
     a.raw(one[i % 2])
@@ -370,7 +270,7 @@ time.sleep(0.5)
 a.stop("P123", "a stop while clients do not read", 4, busy=True)
 for s in lazy:
     s.close()
-a = Server()
+a = Probe()
 s = a.connect()
 s.sendall(b"GET /slow HTTP/1.1\r\nHost: a\r\n\r\n")
 half = a.connect()
@@ -383,7 +283,7 @@ check("P124", "a request in hand is answered at a stop", out.startswith(b"HTTP/1
 check("P125", "half a request is dropped", drain(half) == b"" and time.time() - began < 3, time.time() - began)
 a.stop("P126", "stop")
 
-a = Server(files=64)
+a = Probe(files=64)
 crowd = [a.connect() for _ in range(100)]
 time.sleep(0.5)
 before = a.cpu()
@@ -397,6 +297,5 @@ same("P128", "served when descriptors are free again", 200, a.ask("/show")[0])
 check("P129", "the limit is logged once", a.log().count("descriptor limit") == 1, a.log()[-300:])
 a.stop("P130", "stop")
 
-print(f"porch: {checks} checks, {failures} failures")
-sys.exit(failures > 0)
+finish("porch")
 PY

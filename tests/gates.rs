@@ -19,6 +19,11 @@ fn gate(script: &str) {
 }
 
 #[test]
+fn chat() {
+    gate("chat-accept.sh");
+}
+
+#[test]
 fn hello() {
     gate("hello-accept.sh");
 }

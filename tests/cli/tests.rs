@@ -159,3 +159,14 @@ fn new_refuses_what_exists_and_bad_names() {
     assert_usage(&tree.woc(&["new"]));
     assert_usage(&tree.woc(&["new", "--bin", "x"]));
 }
+
+#[test]
+fn the_tests_of_porch() {
+    let porch = corpus::root().join("docs/examples/porch");
+    let out = Tree::new(&[]).woc(&["test", porch.to_str().unwrap()]);
+    assert_status(&out, 0);
+    let text = out.stdout_text();
+    for rule in ["W01", "W05"] {
+        assert!(text.contains(rule), "{rule}: {text}");
+    }
+}
