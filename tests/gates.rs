@@ -29,6 +29,16 @@ fn porch() {
 }
 
 #[test]
+fn fibers() {
+    gate("fibers-accept.sh");
+}
+
+#[test]
+fn scenarios() {
+    gate("scenarios-accept.sh");
+}
+
+#[test]
 fn runtime() {
     gate("runtime-accept.sh");
 }
