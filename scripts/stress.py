@@ -27,8 +27,8 @@ PROGRAMS = {
     "timers": dict(),
     "reclaim": dict(itself=["left 0"], polls=5),
     "rings": dict(stop=["complete 10"], may="call cycle"),
-    "sockets": dict(path=True),
-    "parked-callers": dict(folder="tests/scenarios", bare=True),
+    "sockets": dict(path=True, uses=["unix"]),
+    "parked-callers": dict(folder="tests/scenarios", bare=True, uses=["tables"]),
 }
 LIMIT = 3.0
 
@@ -45,7 +45,6 @@ def plan(seed, name, shards, number, args):
         after=rng.choice([0, rng.uniform(0, 0.02), rng.uniform(0, 0.1), rng.uniform(0.05, 0.6)]),
         end=rng.choice(["TERM"] * 6 + ["INT", "itself"]),
     )
-    # Reduction budgets of 1 switch fibers at every turn; the programs are for several fibers at work, not for speed.
     if plan["end"] == "itself":
         plan["after"] = rng.randrange(0, 400)
     return plan
@@ -63,7 +62,8 @@ def one(builder, name, shards, plan, slack):
         if about.get("path"):
             program_args.append(os.path.join(case.dir, "socket"))
         env = dict(WO_REDUCTIONS=plan["reductions"], WO_MAILBOX=plan["mailbox"])
-        p = case.start(name, *program_args, folder=about.get("folder", "tests/stress"), **env)
+        flags = [part.upper() for part in about.get("uses", []) if builder.offers(part)]
+        p = case.start(name, *program_args, flags=flags, folder=about.get("folder", "tests/stress"), **env)
         try:
             began = time.monotonic()
             first = [] if about.get("bare") and itself else ["ready"]

@@ -1,8 +1,8 @@
 """Scenarios of 11.1 to 11.8: slices, starvation, calls, mailboxes, monitors, timers."""
 
-import socket, statistics, threading, time
+import socket, statistics, time
 
-from harness import Fault, need, scenario, status_kib
+from harness import need, scenario
 
 
 def client(port, host="127.0.0.1", timeout=20):
@@ -150,19 +150,8 @@ def stuck_member(c):
 
 
 def flood(c, senders, each, bound):
-    p = c.start("flood", senders, each)
-    peak = [0]
-
-    def watch():
-        while p.ended_at is None:
-            peak[0] = max(peak[0], status_kib(p.pid, "VmHWM"))
-            time.sleep(0.02)
-
-    watcher = threading.Thread(target=watch, daemon=True)
-    watcher.start()
-    p.end(bound).clean([f"got {senders * each}"])
-    watcher.join()
-    need(0 < peak[0] < 256 * 1024, "resident KiB", peak[0])
+    e = c.run("flood", senders, each, bound=bound).clean([f"got {senders * each}"])
+    need(e.peak_kib < 256 * 1024, "resident KiB", e.peak_kib)
 
 
 @scenario("mb_2_a_flood_loses_nothing", heavy=True)

@@ -44,8 +44,8 @@ class Runner:
     def one(self, name, entry, chosen):
         shards, optimize, io = chosen
         title = f"{name} shards={shards or 'default'} opt={int(optimize)} io={io or 'unset'}"
-        if entry["tables"] and not self.builder.runs_tables():
-            return self.say("skip", title, "this compiler does not run table statements")
+        if entry["needs"] and not self.builder.offers(entry["needs"]):
+            return self.say("skip", title, f"this compiler does not offer {entry['needs']}")
         began, why = time.monotonic(), ""
         for attempt in range(entry["attempts"]):
             case = harness.Case(self.builder, random.Random(f"{self.args.seed} {title} {attempt}"), shards, optimize, io, self.args.full)

@@ -1,7 +1,6 @@
 """Scenarios of 11.13. The programs take how many as their argument; the short form takes fewer."""
 
-from harness import need, scenario, status_kib
-import threading, time
+from harness import need, scenario
 
 
 @scenario("many_sleepers_overlap_and_are_counted", heavy=True)

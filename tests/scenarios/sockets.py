@@ -1,6 +1,6 @@
 """Scenarios of 11.12 and what a server keeps after many connections."""
 
-import os, resource, signal, socket, statistics, time
+import os, resource, socket, time
 
 from actors import client
 from harness import need, scenario
@@ -175,12 +175,12 @@ def connections(c):
     s = client(port)
     short_connections(port, 1000)
     time.sleep(0.3)
-    base, resident = stat(s), p.resident()
+    base, resident = stat(s), p.resident_kib()
     short_connections(port, 99_000 if c.full else 4_000)
     now = settled(s, base)
     for name in ("actors_live", "fibers_live", "descriptors_open", "objects_live"):
         need(now[name] <= base[name] + 2, f"{name} grew", base, now)
-    need(p.resident() <= resident * 1.25 + 8192, "resident KiB grew", resident, p.resident())
+    need(p.resident_kib() <= resident * 1.25 + 8192, "resident KiB grew", resident, p.resident_kib())
     s.close()
     p.signal()
     e = p.end(20)

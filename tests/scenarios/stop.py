@@ -1,6 +1,6 @@
 """Scenarios of 11.10 and 11.11: stopping and draining."""
 
-import os, re, signal, socket, threading, time
+import os, re, signal, socket, time
 
 from actors import client
 from harness import need, scenario
@@ -88,7 +88,7 @@ def stop_wait(c, wait, where):
         if wait == "fs":
             os.mkfifo(at[0])
     tears = wait in ("write", "write_dl")
-    p = c.start("stop-wait", wait, where, *at, WO_DRAIN_MS=600 if tears else None)
+    p = c.start("stop-wait", wait, where, *at, flags=["UNIX"] if wait.endswith("_fd") else [], WO_DRAIN_MS=600 if tears else None)
     p.line("ready")
     if wait.endswith("-read-late"):
         peer = hold.accept()[0]
@@ -126,7 +126,7 @@ def stop_wait(c, wait, where):
 for _wait in WAITS:
     for _where in ("main", "actor"):
         _name = f"stop_3_{_wait.replace('-', '_')}_in_{_where}"
-        scenario(_name)(lambda c, wait=_wait, where=_where: stop_wait(c, wait, where))
+        scenario(_name, needs="unix" if _wait.endswith("_fd") else None)(lambda c, wait=_wait, where=_where: stop_wait(c, wait, where))
 
 
 @scenario("drn_1_the_drain_is_bounded")
@@ -161,7 +161,7 @@ def no_repeat(c):
         need(len(set(rows)) == len(rows) and all(re.fullmatch(r"row \d+", r) for r in rows), "rows", sorted(rows)[:20])
 
 
-@scenario("wait_4_no_row_is_inserted_twice", tables=True)
+@scenario("wait_4_no_row_is_inserted_twice", needs="tables")
 def no_repeat_tables(c):
     for store in ["data-1", "data-2"]:
         data = os.path.join(c.dir, store)
@@ -197,7 +197,7 @@ def parked_callers_stop(c):
     parked_callers(c)
 
 
-@scenario("own_1_parked_callers_with_tables_under_a_stop", tables=True)
+@scenario("own_1_parked_callers_with_tables_under_a_stop", needs="tables")
 def parked_callers_tables(c):
     parked_callers(c, flags=["TABLES"])
 
