@@ -18,17 +18,18 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, os.path.join(ROOT, "tests", "scenarios"))
 import harness
 
-# What each program prints after `ready`: at a stop, and when it ends by itself. `reports`: actors die on purpose.
+# What each program prints after `ready`: at a stop, and when it ends by itself. `reports`: actors die on purpose. `cap`: the least
+# mailbox cap that it takes. `uses`: parts of the compiler that may be missing, its build flags. `may`: stderr lines to overlook.
 PROGRAMS = {
     "kinds": dict(stop=["complete 360"]),
     "relay": dict(stop=["complete 24"]),
-    "deaths": dict(stop=["complete 16"], reports=True),
+    "deaths": dict(stop=["complete 16"], reports=True, cap=1024),
     "waits": dict(),
-    "timers": dict(),
+    "timers": dict(cap=64),
     "reclaim": dict(itself=["left 0"], polls=5),
-    "rings": dict(stop=["complete 10"], may="call cycle"),
+    "rings": dict(stop=["complete 6"], may="call cycle"),
     "sockets": dict(path=True, uses=["unix"]),
-    "parked-callers": dict(folder="tests/scenarios", bare=True, uses=["tables"]),
+    "parked-callers": dict(folder="tests/scenarios", bare=True, uses=["tables"], cap=256),
 }
 LIMIT = 3.0
 
@@ -61,7 +62,7 @@ def one(builder, name, shards, plan, slack):
             program_args = [plan["after"]]
         if about.get("path"):
             program_args.append(os.path.join(case.dir, "socket"))
-        env = dict(WO_REDUCTIONS=plan["reductions"], WO_MAILBOX=plan["mailbox"])
+        env = dict(WO_REDUCTIONS=plan["reductions"], WO_MAILBOX=max(plan["mailbox"], about.get("cap", 1)))
         flags = [part.upper() for part in about.get("uses", []) if builder.offers(part)]
         p = case.start(name, *program_args, flags=flags, folder=about.get("folder", "tests/stress"), **env)
         try:

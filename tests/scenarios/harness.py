@@ -49,8 +49,12 @@ class Builder:
         with self.lock:
             entry = self.built.setdefault(key, {"lock": threading.Lock()})
         with entry["lock"]:
-            if "path" not in entry:
-                entry["path"] = self.build(*key)
+            if not entry.keys() & {"path", "fault"}:
+                try:
+                    entry["path"] = self.build(*key)
+                except Fault as fault:
+                    entry["fault"] = str(fault)
+        need("path" in entry, entry.get("fault", ""))
         return entry["path"]
 
     def build(self, source, optimize, flags):
