@@ -24,7 +24,7 @@ PROGRAMS = {
     "kinds": dict(stop=["complete 360"]),
     "relay": dict(stop=["complete 24"]),
     "deaths": dict(stop=["complete 16"], reports=True, cap=1024),
-    "waits": dict(),
+    "waits": dict(cap=64),
     "timers": dict(cap=64),
     "reclaim": dict(itself=["left 0"], polls=5),
     "rings": dict(stop=["complete 6"], may="call cycle"),

@@ -1,8 +1,8 @@
 """Scenarios of 11.1 to 11.8: slices, starvation, calls, mailboxes, monitors, timers."""
 
-import socket, statistics, time
+import glob, os, socket, statistics, time
 
-from harness import need, scenario
+from harness import ROOT, need, scenario
 
 
 def client(port, host="127.0.0.1", timeout=20):
@@ -214,3 +214,22 @@ def timers_hour(c):
 def timers_ticks(c):
     first, second = (c.run("timers", "ticks").clean().lines[0].split() for _ in range(2))
     need(first[0] == second[0] and len(first[0]) > 8 and int(first[1]) < int(second[1]), "ticks", first, second)
+
+
+def corpus(c, case):
+    """A case of the corpus with actors, which runs there on one shard. On several only the set of lines is the same."""
+
+    def text(name):
+        path = os.path.join(case, name)
+        return open(path).read().splitlines() if os.path.exists(path) else []
+
+    e = c.run("fixture", folder=case, **dict(line.split("=", 1) for line in text("fixture.env")))
+    e.clean(reports=True)
+    need(sorted(e.lines) == sorted(text("fixture.out")), "lines", e.lines, e.errors[:5])
+
+
+for _file in sorted(glob.glob(os.path.join(ROOT, "tests/corpus/run/*/fixture.wo"))):
+    with open(_file) as _f:
+        _case, _acts = os.path.dirname(_file), "spawn " in _f.read()
+    if _acts:
+        scenario("sch_8_corpus_" + os.path.basename(_case).replace("-", "_"), least=True)(lambda c, case=_case: corpus(c, case))

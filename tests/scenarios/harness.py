@@ -59,7 +59,7 @@ class Builder:
 
     def build(self, source, optimize, flags):
         name = os.path.splitext(os.path.basename(source))[0]
-        place = os.path.join(self.dir, "-".join([name, "opt" if optimize else "plain", *flags]))
+        place = tempfile.mkdtemp(prefix="-".join([name, "opt" if optimize else "plain", *flags, ""]), dir=self.dir)
         os.makedirs(os.path.join(place, "src"))
         shutil.copy(os.path.join(ROOT, source), os.path.join(place, "src", "main.wo"))
         out = os.path.join(place, name)
@@ -237,7 +237,7 @@ class Case:
         self.dir = tempfile.mkdtemp(prefix="wo-case-")
 
     def start(self, name, *args, flags=(), stdout=None, nofile=None, folder="tests/scenarios", **env):
-        program = self.builder.executable(f"{folder}/{name}.wo", self.optimize, flags)
+        program = self.builder.executable(os.path.join(folder, name + ".wo"), self.optimize, flags)
         settings = dict(WO_STATS="1", WO_SHARDS=self.shards, WO_IO=self.io, **self.extra)
         settings.update(env)
         run = Running([program, *map(str, args)], environment(**settings), self.dir, stdout, nofile)
@@ -256,13 +256,14 @@ class Case:
 SCENARIOS = {}
 
 
-def scenario(name, heavy=False, attempts=1, shards=None, once=False, needs=None):
+def scenario(name, heavy=False, attempts=1, shards=None, once=False, least=False, needs=None):
     """Registers a check. `heavy`: run alone. `attempts`: of which one must hold, for what is measured in time; a real
-    fault fails all. `shards`: the only counts it is for. `once`: one run is enough. `needs`: a part of `PROBES`."""
+    fault fails all. `shards`: the only counts it is for. `once`: one run is enough. `least`: one
+    run is enough for the short form. `needs`: a part of `PROBES`."""
 
     def add(check):
         assert name not in SCENARIOS, name
-        SCENARIOS[name] = dict(check=check, heavy=heavy, attempts=attempts, shards=shards, once=once, needs=needs)
+        SCENARIOS[name] = dict(check=check, heavy=heavy, attempts=attempts, shards=shards, once=once, least=least, needs=needs)
         return check
 
     return add

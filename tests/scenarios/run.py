@@ -22,6 +22,8 @@ def settings(entry, index, args):
         chosen = list(itertools.product(args.shards or [1, 2, 4, 16, None], [True, False], ios))
     elif args.shards:
         chosen = [(n, True, None) for n in args.shards]
+    elif entry["least"]:
+        chosen = [SHORT[-1]]
     else:
         chosen = SHORT + [THIRD[index % len(THIRD)]]
     if entry["shards"]:
