@@ -27,7 +27,7 @@ PROGRAMS = {
     "waits": dict(cap=64),
     "timers": dict(cap=64),
     "reclaim": dict(itself=["left 0"], polls=5),
-    "rings": dict(stop=["complete 6"], may="call cycle"),
+    "rings": dict(stop=["complete 6"], may="call cycle", cap=1024),
     "sockets": dict(path=True, uses=["unix"]),
     "parked-callers": dict(folder="tests/scenarios", bare=True, uses=["tables"], cap=256),
 }

@@ -126,6 +126,13 @@ class Running:
         thread.start()
         return thread
 
+    def until(self, prefix, bound=20):
+        """As `line`, for the first line that begins with `prefix`."""
+        while True:
+            text, at = self.line(bound=bound)
+            if text.startswith(prefix):
+                return text[len(prefix):], at
+
     def wait(self):
         os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT)
         with self.changed:

@@ -152,7 +152,7 @@ def no_latch(c):
 def no_repeat(c):
     for keepers in [500, 50]:
         p = c.start("no-repeat", keepers)
-        p.line("ready")
+        p.until("ready")
         time.sleep(c.rng.uniform(0, 0.3))
         p.signal()
         e = p.end(20).clean().within(2.5)
