@@ -71,12 +71,12 @@ def queued_callers(c):
     need(sum(x.startswith("fiber trap") for x in e.errors) == 1, "one report", e.errors)
 
 
-@scenario("call_8_late_replies_reach_no_later_call")
+@scenario("call_8_late_replies_reach_no_later_call", least=True)
 def late_reply(c):
     c.run("late-reply", 1, 200, 30, bound=90).clean(["nils 200 right 200 last 1"])
 
 
-@scenario("call_8_a_thousand_late_replies_of_case_a01", heavy=True)
+@scenario("call_8_a_thousand_late_replies_of_case_a01", heavy=True, least=True)
 def late_reply_a01(c):
     """As many calls with a limit of 10 ms to actors of 100 ms, shared by 20 callers so that it takes seconds."""
     e = c.run("late-reply", 20, 50, 100, bound=90)
@@ -84,7 +84,7 @@ def late_reply_a01(c):
     e.clean()
 
 
-@scenario("call_6_a_call_cycle_is_reported_once")
+@scenario("call_6_a_call_cycle_is_reported_once", least=True)
 def call_cycle(c):
     p = c.start("cycle")
     p.line("ready")
@@ -164,7 +164,7 @@ def flood_a02(c):
     flood(c, 64, 1_000_000 if c.full else 5_000, 3600)
 
 
-@scenario("mb_2_the_cap_is_exact")
+@scenario("mb_2_the_cap_is_exact", least=True)
 def exact_cap(c):
     c.run("exact-cap", WO_MAILBOX=2).clean(["good 3 full 12 other 0"])
 

@@ -80,7 +80,7 @@ def main():
     parser.add_argument("--shards", type=shard_counts)
     parser.add_argument("--only", action="append", default=[])
     parser.add_argument("--seed", type=int, default=random.randrange(10**9))
-    parser.add_argument("--jobs", type=int, default=2 * (os.cpu_count() or 1))
+    parser.add_argument("--jobs", type=int, default=3 * (os.cpu_count() or 1))
     parser.add_argument("--list", action="store_true")
     args = parser.parse_args()
     picked = {n: e for n, e in harness.SCENARIOS.items() if all(w in n for w in args.only)}
