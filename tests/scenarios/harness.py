@@ -17,21 +17,23 @@ def need(good, *why):
         raise Fault(" | ".join(repr(w) if not isinstance(w, str) else w for w in why)[:3000])
 
 
-# Programs that print 1 where the part of their name is there.
-PROBES = {
-    "tables": """@table(name: "p")
+TABLE_PROBE = """@table(name: "p")
 class P { n: Int }
 fn main() {
   insert P { n: 1 }
   print_int(count(from x in P select x))
 }
-""",
-    "unix": """use net
+"""
+# Settings and a program that prints 1 where the part of the name is there.
+PROBES = {
+    "tables": (dict(WO_EPHEMERAL=1), TABLE_PROBE),
+    "store": (dict(WO_DATA="data"), TABLE_PROBE),
+    "unix": (dict(), """use net
 fn main() {
   let l = net.listen_unix("probe")
   print_int(len(net.peer(net.connect_unix("probe"))) - 3)
 }
-""",
+"""),
 }
 
 
@@ -79,8 +81,8 @@ class Builder:
                 place = os.path.join(self.dir, f"probe-{what}")
                 os.makedirs(place)
                 with open(os.path.join(place, "main.wo"), "w") as f:
-                    f.write(PROBES[what])
-                done = subprocess.run([self.woc, "run", place], env=environment(WO_EPHEMERAL="1"), capture_output=True, cwd=place)
+                    f.write(PROBES[what][1])
+                done = subprocess.run([self.woc, "run", place], env=environment(**PROBES[what][0]), capture_output=True, cwd=place)
                 entry["answer"] = (done.returncode, done.stdout) == (0, b"1\n")
             return entry["answer"]
 

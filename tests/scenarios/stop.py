@@ -161,7 +161,7 @@ def no_repeat(c):
         need(len(set(rows)) == len(rows) and all(re.fullmatch(r"row \d+", r) for r in rows), "rows", sorted(rows)[:20])
 
 
-@scenario("wait_4_no_row_is_inserted_twice", needs="tables")
+@scenario("wait_4_no_row_is_inserted_twice", needs="store")
 def no_repeat_tables(c):
     for store in ["data-1", "data-2"]:
         data = os.path.join(c.dir, store)
@@ -174,32 +174,35 @@ def no_repeat_tables(c):
         need(re.fullmatch(r"rows \d+ repeated 0", e.lines[0]), "rows", e.lines)
 
 
-def parked_callers(c, flags=(), runs=None, **env):
-    for i in range(runs or (300 if c.full else 5)):
-        single = i % 10 == 4
-        settings = dict(env, WO_DRAIN_MS=500)
-        if single:
-            settings["WO_REDUCTIONS"] = 1
-        if "TABLES" in flags:
-            settings.update({"WO_EPHEMERAL": 1} if i % 2 else {"WO_DATA": os.path.join(c.dir, f"data-{i}")})
+def parked_callers(c, flags=(), runs=5, **env):
+    for i in range(runs):
+        single = i % 10 == 3
+        settings = dict(env, WO_DRAIN_MS=500, WO_REDUCTIONS=1 if single else None)
+        if "WO_DATA" in env:
+            settings["WO_DATA"] = os.path.join(c.dir, f"{env['WO_DATA']}-{i}")
         p = c.start("parked-callers", flags=flags, **settings)
         p.line("ready")
         time.sleep(c.rng.uniform(0.05, 0.5))
         p.signal()
         e = p.end(20)
-        if "WO_EPHEMERAL" in settings:
+        if "WO_EPHEMERAL" in env:
             e.errors = [x for x in e.errors if "WO_EPHEMERAL" not in x]
         e.clean(["ready"]).within(10 if single else 2)
 
 
 @scenario("own_1_parked_callers_under_a_stop")
 def parked_callers_stop(c):
-    parked_callers(c)
+    parked_callers(c, runs=300 if c.full else 5)
 
 
-@scenario("own_1_parked_callers_with_tables_under_a_stop", needs="tables")
+@scenario("own_1_parked_callers_with_volatile_tables_under_a_stop", needs="tables")
 def parked_callers_tables(c):
-    parked_callers(c, flags=["TABLES"])
+    parked_callers(c, flags=["TABLES"], runs=150 if c.full else 4, WO_EPHEMERAL=1)
+
+
+@scenario("own_1_parked_callers_with_a_store_under_a_stop", needs="store")
+def parked_callers_store(c):
+    parked_callers(c, flags=["TABLES"], runs=150 if c.full else 4, WO_DATA="data")
 
 
 @scenario("end_2_parked_callers_without_a_stop")
