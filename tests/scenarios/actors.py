@@ -169,6 +169,17 @@ def exact_cap(c):
     c.run("exact-cap", WO_MAILBOX=2).clean(["good 3 full 12 other 0"])
 
 
+@scenario("mb_2_the_cap_is_exact_for_senders_on_every_shard")
+def cap_senders(c):
+    for cap in [1, 8, 1000]:
+        c.run("cap-senders", WO_MAILBOX=cap).clean([f"good {cap} full {2000 - cap}"])
+
+
+@scenario("send_6_a_mix_of_ways_to_send_keeps_its_order")
+def send_order(c):
+    c.run("send-order", 3000 if c.full else 400).clean(["end"])
+
+
 @scenario("mon_2_mon_3_notices_before_and_after_death")
 def monitors_twice(c):
     e = c.run("monitors", "twice").clean(["first", "again", "end"], reports=True)

@@ -1,6 +1,6 @@
 """Scenarios of 11.12 and what a server keeps after many connections."""
 
-import os, resource, socket, time
+import os, resource, socket, threading, time
 
 from actors import client
 from harness import need, scenario
@@ -125,6 +125,29 @@ def slow_client(c):
     a, b = b"a" * 100_000, b"b" * 100_000
     need(bytes(got) in (a + b, b + a), "mixed", len(got))
     p.end(20).clean([f"port {port}", "written", "written"])
+
+
+@scenario("wait_5_wait_6_many_write_and_read_one_connection")
+def shared_connection(c):
+    p = c.start("shared-connection")
+    port = int(p.line("port ")[0])
+    out, into = client(port), None
+    time.sleep(0.05)
+    into = client(port)
+    text = b"0123456789" * 20_000
+    sender = threading.Thread(target=lambda: [into.sendall(text) for _ in range(10)], daemon=True)
+    sender.start()
+    got = bytearray()
+    while part := out.recv(1 << 16):
+        got += part
+    sender.join(20)
+    lines = got.decode().splitlines()
+    need(len(lines) == 24 * 60, "lines", len(lines))
+    for line in lines:
+        words = line.split()
+        need(len(set(words)) == 1 and 3000 <= len(line), "a torn line", line[:100])
+    p.end(20).clean([f"port {port}", "read 2000000"])
+    into.close()
 
 
 @scenario("out_2_a_printed_line_survives_sigkill")
