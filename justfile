@@ -24,6 +24,18 @@ smoke:
 chat:
     scripts/chat-accept.sh
 
+# the fibers example
+fibers:
+    scripts/fibers-accept.sh
+
+# the runtime's acceptance scenarios, all of them at every setting and full size
+scenarios *ARGS:
+    scripts/scenarios-accept.sh --full {{ARGS}}
+
+# programs under load, stopped at random moments
+stress *ARGS:
+    python3 scripts/stress.py {{ARGS}}
+
 # mutated corpus files through the compiler, as many as CASES says; fuzz/README.md has the coverage-guided targets
 fuzz CASES="20000":
     FUZZ_CASES={{CASES}} cargo test --release -p corpus --test mutate

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# The runtime's tests under the address sanitizer; with `corpus`, also `woc` itself over the programs of tests/corpus.
-# usage: scripts/asan.sh [corpus]   (ASAN_TARGET names the build directory; default: target/asan)
+# The runtime's tests under the address sanitizer; with `corpus`, also `woc` itself over the programs of tests/corpus; with
+# `stress`, programs under load that are stopped at random moments (runtime 11.11).
+# usage: scripts/asan.sh [corpus|stress]   (ASAN_TARGET names the build directory; default: target/asan)
 # Needs no nightly compiler: RUSTC_BOOTSTRAP allows the flag. Exit 0 iff everything passed.
 set -eu
 cd "$(dirname "$0")/.."
@@ -13,9 +14,13 @@ export RUSTC_BOOTSTRAP=1 RUSTC_WORKSPACE_WRAPPER="$target/rustc" CARGO_TARGET_DI
 # Stacks of fibers are the scheduler's own memory: fake stacks would outlive them.
 export ASAN_OPTIONS="detect_stack_use_after_return=0:detect_leaks=${ASAN_LEAKS:-0}:allocator_may_return_null=1:${ASAN_EXTRA:-}"
 cargo test --features sched/sanitizer -p abi -p codec -p values -p sched -p builtins --tests
-[ "${1:-}" = corpus ] || exit 0
+[ -n "${1:-}" ] || exit 0
 cargo build --features woc/sanitizer -p woc
 woc=$(realpath "$target/debug/woc") root=$PWD
+if [ "$1" = stress ]; then
+  python3 scripts/stress.py --woc "$woc" --scenario parked-callers --runs 30 --shards 1,4,default --reductions 4000,1 --slack 10
+  exec python3 scripts/stress.py --woc "$woc" --runs 5 --slack 10
+fi
 bad=0 all=0
 for case in tests/corpus/run/* tests/corpus/trap/*; do
   args=() vars=() flags=() wanted=0

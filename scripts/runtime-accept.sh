@@ -1,13 +1,12 @@
 #!/usr/bin/env bash
 # Acceptance gate of the runtime: the programs of tests/programs as real processes under limits, signals and pipes.
-# usage: scripts/runtime-accept.sh   (WOC names the compiler; default: target/release/woc, built when missing;
-#        RUNS: how often the stop in the middle of everything is tried, default 20)
+# usage: scripts/runtime-accept.sh   (WOC names the compiler; default: target/release/woc, built when missing)
 # Prints `ok <leg> <name>` or `FAIL <leg> <name> -- <why>`, then `runtime: N checks, M failures`; exit 0 iff M = 0.
 . "$(dirname "$0")/gate.sh" T00 python3
 exec python3 - <<'PY'
-import os, random, re, signal, subprocess, sys, tempfile, time
+import os, re, signal, subprocess, sys, tempfile, time
 
-WOC, RUNS, checks, failures = os.environ["WOC"], int(os.environ.get("RUNS", "20")), 0, 0
+WOC, checks, failures = os.environ["WOC"], 0, 0
 for name in [n for n in os.environ if n.startswith("WO_")]:
     del os.environ[name]
 
@@ -85,31 +84,6 @@ status, out, err = finish(start("shared"))
 check("T08", "a handle that 200 dead actors used (FD-5)", (status, out) == (0, "1\n1\n202\n") and clean(err) and err.count("fiber trap 8") == 200, (status, out))
 status, out, err = finish(start("crowd"), 120)
 check("T09", "20,000 senders at one mailbox (MB-3)", (status, out) == (0, "20000\n") and clean(err), (status, out, err[-300:]))
-status, out, err = finish(start("sleepers", os.environ.get("SLEEPERS", "20000")), 180)
-check("T10", "sleepers overlap and are counted (11.13)", status == 0 and out.startswith("calls 10000\nwoke ") and clean(err), (status, out, err[-300:]))
-p = start("idle")
-most = peak(p)
-status, out, err = finish(p, 180)
-check("T11", "1,000,000 idle actors, each called once (11.13)", (status, out) == (0, "1000000\n") and clean(err) and most < 600_000, (status, out, most, err[-300:]))
-
-# --- 11.11 without tables: a stop in the middle of everything ---
-bad, worst = [], 0
-for i in range(RUNS):
-    one = i % 10 == 9
-    p = start("stress", WO_DRAIN_MS="500", **({"WO_REDUCTIONS": "1"} if one else {}))
-    p.stdout.readline()
-    time.sleep(random.uniform(0.05, 0.5))
-    began = time.time()
-    p.send_signal(signal.SIGTERM)
-    status, out, err = finish(p, 20)
-    took = time.time() - began
-    worst = max(worst, took)
-    if status != 0 or out or not clean(err) or err.count("\n") != 1 or took > (10 if one else 4):
-        bad.append((status, took, out[-200:], err[-300:]))
-check("T12", f"{RUNS} stops in the middle of everything (11.11)", not bad, (worst, bad[:2]))
-status, out, err = finish(start("stress", "x"), 20)
-check("T13", "and an end without a stop", (status, out) == (0, "ready\n") and clean(err), (status, out, err[-300:]))
-
 # --- output (5.2) ---
 p = start("endless")
 for _ in range(10):
@@ -158,23 +132,6 @@ if p.poll() is None:
     p.send_signal(signal.SIGINT)
 status, _, _ = finish(p, 5)
 check("T18", "a second SIGINT ends with 130 (STOP-6)", noticed == b"noticed\n" and alive and status == 130, (noticed, alive, status))
-p = start("line", "wait")
-p.stdout.readline()
-time.sleep(0.05)
-p.send_signal(signal.SIGTERM)
-check("T19", "without the latch a signal is a signal (STOP-1)", finish(p, 5)[0] == -signal.SIGTERM)
-p = start("cycle")
-p.stdout.readline()
-began = time.time()
-while "call cycle" not in stderr(p) and time.time() - began < 10:
-    time.sleep(0.2)
-time.sleep(0.5)
-p.send_signal(signal.SIGTERM)
-began = time.time()
-status, out, err = finish(p, 10)
-line = [l for l in err.splitlines() if "call cycle" in l]
-check("T20", "a call cycle is reported once and a stop ends it (CALL-6)", status == 0 and len(line) == 1 and "Left" in line[0] and "Right" in line[0] and time.time() - began < 4 and clean(err), (status, err))
-
 # --- start-up variables (9) ---
 for leg, name, value in [("T21", "WO_SHARDS", "0"), ("T22", "WO_SHARDS", "many"), ("T23", "WO_MAILBOX", "-1"), ("T24", "WO_STACK_KB", "63"),
                          ("T25", "WO_HEAP_MB", "99999999999999999999"), ("T26", "WO_REDUCTIONS", "1e3"), ("T27", "WO_DRAIN_MS", ""),

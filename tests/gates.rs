@@ -7,11 +7,11 @@ use std::time::Duration;
 use corpus::{finish, root, woc};
 
 #[track_caller]
-fn gate(script: &str) {
+fn gate(script: &str, args: &[&str]) {
     let woc = woc().unwrap_or_else(|e| panic!("{e}"));
-    let mut command = Command::new("bash");
-    let _ = command.arg(root().join("scripts").join(script)).env("WOC", woc);
-    let out = finish(&mut command, Duration::from_secs(300)).expect("bash runs");
+    let mut command = Command::new(if script.ends_with(".py") { "python3" } else { "bash" });
+    let _ = command.arg(root().join("scripts").join(script)).args(args).env("WOC", woc);
+    let out = finish(&mut command, Duration::from_secs(300)).expect("the script runs");
     let text = String::from_utf8_lossy(&out.stdout).into_owned();
     let failed: Vec<&str> = text.lines().filter(|l| l.starts_with("FAIL")).collect();
     assert!(out.status == Some(0) && failed.is_empty(), "{script}: {:?}\n{}", out.status, failed.join("\n"));
@@ -25,15 +25,31 @@ fn chat() {
 
 #[test]
 fn hello() {
-    gate("hello-accept.sh");
+    gate("hello-accept.sh", &[]);
 }
 
 #[test]
 fn porch() {
-    gate("porch-accept.sh");
+    gate("porch-accept.sh", &[]);
+}
+
+#[test]
+fn fibers() {
+    gate("fibers-accept.sh", &[]);
+}
+
+#[test]
+fn scenarios() {
+    gate("scenarios-accept.sh", &[]);
+}
+
+/// A few runs, so that the runner and its programs are known to work; `just stress` is the real thing.
+#[test]
+fn stress() {
+    gate("stress.py", &["--runs", "2"]);
 }
 
 #[test]
 fn runtime() {
-    gate("runtime-accept.sh");
+    gate("runtime-accept.sh", &[]);
 }

@@ -161,6 +161,18 @@ fn has(labels: &[(i64, String)], line: i64, part: &str) {
 const PEN: &str = "class Pen { ink: Int }\nclass Case { pen: Pen }\nfn keep(take p: Pen) {}\n";
 
 #[test]
+fn send_1_use_after_send_names_the_send() {
+    let (code, title, labels) = report(
+        "class Add { n: Int }\nclass Sum { fn receive(m: Add) {} }\nfn main() {\n  let s = spawn Sum {}\n  \
+         let a = Add { n: 1 }\n  send(s, a)\n  print_int(a.n)\n}\n",
+    );
+    assert_eq!(code, "WO-E301");
+    assert!(title.contains("`a`"), "{title}");
+    has(&labels, 6, "moved here");
+    has(&labels, 7, "");
+}
+
+#[test]
 fn use_after_move_names_the_move() {
     let (code, title, labels) =
         report(&format!("{PEN}fn main() {{\n  let p = Pen {{ ink: 1 }}\n  keep(p)\n  print_int(p.ink)\n}}\n"));
