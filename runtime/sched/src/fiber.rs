@@ -85,9 +85,11 @@ pub struct Fiber {
     /// The message in progress and who waits for its reply.
     pub msg: *mut Obj,
     pub caller: Token,
-    /// Reply words of the call this fiber waits in, and whether the callee replied one word or two.
+    /// Reply words of the call this fiber waits in, whether the callee replied one word or two, and whether the first is
+    /// an address.
     pub reply: [u64; 2],
     pub reply_pair: bool,
+    pub reply_address: bool,
     /// What `receive` of this fiber stores its own reply through.
     pub out: [u64; 2],
     /// The actor this fiber waits for in a call, and when the call began and must end.

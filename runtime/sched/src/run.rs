@@ -251,6 +251,10 @@ fn drive(s: *mut Shard) {
             if sh.switches >= SWITCHES {
                 sh.poll(0);
             }
+            // What the others hand over when they have begun to unwind must not run.
+            if sh.shared().ending() {
+                break;
+            }
             let Some(slot) = sh.queue.pop_front() else { continue };
             sh.switches += 1;
             resume(s, slot);

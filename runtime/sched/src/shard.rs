@@ -251,6 +251,7 @@ impl Shard {
         if let Some(f) = self.waiting(to) {
             f.reply = words;
             f.reply_pair = pair;
+            f.reply_address = address;
             let _ = self.wake(to, Outcome::Ready);
         } else if address {
             actor::release_in(self, std::ptr::with_exposed_provenance_mut(words[0] as usize));
@@ -352,6 +353,7 @@ impl Shard {
                 caller: Token::NONE,
                 reply: [0; 2],
                 reply_pair: false,
+                reply_address: false,
                 out: [0; 2],
                 calling: std::ptr::null_mut(),
                 call_start: 0,

@@ -46,6 +46,7 @@ pub fn call(ctx: &mut Ctx, target: *mut Actor, msg: *mut Obj, ms: i64) -> Answer
     }
     let f = fiber::of(ctx);
     f.calling = target;
+    f.reply_address = false;
     f.call_start = now;
     f.call_deadline = limit;
     let look = sys::after(now, f.shard().shared().config.cycle_ms);
@@ -60,7 +61,13 @@ pub fn call(ctx: &mut Ctx, target: *mut Actor, msg: *mut Obj, ms: i64) -> Answer
             ctx.raise(trap::ACTOR, "actor died during call");
             Answer::Trap
         }
-        Outcome::Unwind => Answer::Trap,
+        Outcome::Unwind => {
+            // The program ends, and the reply has come all the same.
+            if f.reply_address {
+                release_in(f.shard(), std::ptr::with_exposed_provenance_mut(f.reply[0] as usize));
+            }
+            Answer::Trap
+        }
     }
 }
 
