@@ -4,7 +4,7 @@
 use crate::fiber::{self, Outcome, State, Token, Wait};
 use crate::park::park;
 use crate::shard::{Shard, current};
-use crate::{report, shim, sys};
+use crate::{proc, report, shim, sys};
 use abi::desc::Reply;
 use abi::trap;
 use std::collections::VecDeque;
@@ -142,6 +142,8 @@ pub fn sweep(s: &mut Shard) {
             Life::Gone if refs == 0 => free(s, a),
             Life::Gone => {}
             Life::Idle if refs > own_addresses(s, actor) => {}
+            // Looked at again when the child has ended.
+            Life::Idle if proc::owns_live(s, actor) => {}
             Life::Idle => {
                 s.stats.actors_reclaimed += 1;
                 let _ = actor.refs.fetch_add(1, Ordering::Relaxed);
@@ -593,6 +595,7 @@ fn die(s: &mut Shard, f: &mut fiber::Fiber, actor: &mut Actor, msg: *mut Obj, ca
     s.out.flush();
     let of = format!("  in actor {} handling {}", s.class_name(actor.class), report::class_of(s.image, msg));
     report::fiber_trap(&mut f.ctx, &of);
+    proc::owner_died(s, actor);
     s.close_held_by(actor.id);
     // Kept alive while its parts are released.
     let _ = actor.refs.fetch_add(1, Ordering::Relaxed);

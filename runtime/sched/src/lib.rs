@@ -1,4 +1,4 @@
-//! Shards, fibers, actors, timers, the reactor and sockets.
+//! Shards, fibers, actors, timers, the reactor, sockets and child processes.
 //!
 //! Limits for now. One shard runs everything: `WO_SHARDS` is read and checked, actors carry their home shard and the
 //! inbox exists, but no second thread is started. `WO_IO=uring` is refused, `WO_TRACE` does nothing. An address of
@@ -20,6 +20,7 @@ pub mod net;
 pub mod output;
 pub mod park;
 pub mod pool;
+pub mod proc;
 pub mod reactor;
 pub mod report;
 pub mod run;
@@ -30,6 +31,7 @@ pub mod stats;
 pub mod stop;
 pub mod sys;
 pub mod timer;
+pub mod unix;
 pub mod wait;
 
 use values::ctx::Image;

@@ -5,6 +5,7 @@ use crate::addr::{self, Raw};
 use crate::fiber::{self, Outcome, Wait};
 use crate::handle::Entry;
 use crate::park::park;
+use crate::proc::pty;
 use crate::shard::Shard;
 use crate::wait::blocking;
 use crate::{shim, sys};
@@ -18,11 +19,11 @@ const LIMIT_RETRY_MS: i64 = 100;
 /// Least time between two notices about it, in nanoseconds.
 const LIMIT_NOTICE: u64 = 10_000_000_000;
 
-fn raise(ctx: &mut Ctx, errno: i32) {
+pub(crate) fn raise(ctx: &mut Ctx, errno: i32) {
     ctx.raise(trap::IO, &sys::text(errno));
 }
 
-fn shard<'a>(ctx: &Ctx) -> &'a mut Shard {
+pub(crate) fn shard<'a>(ctx: &Ctx) -> &'a mut Shard {
     fiber::of(ctx).shard()
 }
 
@@ -34,7 +35,7 @@ fn me(ctx: &Ctx) -> u64 {
 }
 
 /// The entry of an open handle, now held by the running actor; else trap 9 is pending.
-fn entry<'a>(ctx: &mut Ctx, handle: i64) -> Option<&'a mut Entry> {
+pub(crate) fn entry<'a>(ctx: &mut Ctx, handle: i64) -> Option<&'a mut Entry> {
     let who = me(ctx);
     let found = shard(ctx).handles.get(handle);
     if let Some(e) = found {
@@ -46,7 +47,7 @@ fn entry<'a>(ctx: &mut Ctx, handle: i64) -> Option<&'a mut Entry> {
 }
 
 /// Adopts a fresh descriptor; -1 with a pending trap when the table is full.
-fn adopt(ctx: &mut Ctx, fd: i32) -> i64 {
+pub(crate) fn adopt(ctx: &mut Ctx, fd: i32) -> i64 {
     let who = me(ctx);
     if let Some(h) = shard(ctx).handles.insert(fd, who) {
         return h;
@@ -56,7 +57,7 @@ fn adopt(ctx: &mut Ctx, fd: i32) -> i64 {
 }
 
 /// Registers the descriptor where it is not yet. A kind that epoll refuses is always ready.
-fn watch(s: &mut Shard, handle: i64) -> Result<(), i32> {
+pub(crate) fn watch(s: &mut Shard, handle: i64) -> Result<(), i32> {
     let Some(e) = s.handles.get(handle) else { return Err(libc::EBADF) };
     if e.registered {
         return Ok(());
@@ -68,7 +69,7 @@ fn watch(s: &mut Shard, handle: i64) -> Result<(), i32> {
 }
 
 /// How one wait to read ended.
-enum Next {
+pub(crate) enum Next {
     Retry,
     /// The deadline passed or the stop resolved the wait: one more try, then nil.
     Last,
@@ -77,7 +78,7 @@ enum Next {
 }
 
 /// Parks until the handle may be read.
-fn wait_readable(ctx: &mut Ctx, handle: i64, wait: Wait, deadline: u64) -> Next {
+pub(crate) fn wait_readable(ctx: &mut Ctx, handle: i64, wait: Wait, deadline: u64) -> Next {
     let s = shard(ctx);
     if let Err(e) = watch(s, handle) {
         raise(ctx, e);
@@ -133,6 +134,7 @@ pub fn read(ctx: &mut Ctx, handle: i64, max: i64, ms: Option<i64>) -> *mut Obj {
             match sys::errno() {
                 libc::EINTR => continue,
                 libc::EAGAIN => e.readable = false,
+                libc::EIO if pty::is_master(e.fd) => return shim::text(ctx, &[]),
                 err => {
                     raise(ctx, err);
                     return std::ptr::null_mut();
@@ -205,12 +207,23 @@ fn limit_notice(s: &mut Shard) {
 /// Writes all of `text`. `Some(false)`: the deadline, or the bound of a stop, came first. `None`: a trap is pending.
 pub fn write(ctx: &mut Ctx, handle: i64, text: *const Obj, ms: Option<i64>) -> Option<bool> {
     let deadline = ms.map_or(sys::NEVER, sys::deadline);
+    in_turn(ctx, handle, deadline, ms.is_some(), |ctx| write_owned(ctx, handle, text, deadline, ms.is_some()))
+}
+
+/// Lets `work` write to the handle while no other fiber does. What it gives is as for `write`.
+pub(crate) fn in_turn(
+    ctx: &mut Ctx,
+    handle: i64,
+    deadline: u64,
+    with_deadline: bool,
+    work: impl FnOnce(&mut Ctx) -> Option<bool>,
+) -> Option<bool> {
     let e = entry(ctx, handle)?;
     if e.writing {
         let s = shard(ctx);
         let token = s.begin_wait(fiber::of(ctx));
         e.write_queue.push_back(token);
-        match park_write(ctx, deadline, ms.is_some()) {
+        match park_write(ctx, deadline, with_deadline) {
             Outcome::Ready => {}
             other => {
                 if let Some(e) = shard(ctx).handles.get(handle) {
@@ -223,7 +236,7 @@ pub fn write(ctx: &mut Ctx, handle: i64, text: *const Obj, ms: Option<i64>) -> O
     } else {
         e.writing = true;
     }
-    let result = write_owned(ctx, handle, text, deadline, ms.is_some());
+    let result = work(ctx);
     let s = shard(ctx);
     // The turn passes to the next writer that still waits.
     while let Some(t) = s.handles.get(handle).and_then(|e| e.write_queue.pop_front()) {
@@ -409,7 +422,7 @@ fn lookup(ctx: &mut Ctx, host: &[u8], port: u16) -> Option<Vec<SocketAddr>> {
     }
 }
 
-fn socket(family: i32) -> Result<i32, i32> {
+pub(crate) fn socket(family: i32) -> Result<i32, i32> {
     // SAFETY: plain system call.
     let fd = unsafe { libc::socket(family, libc::SOCK_STREAM | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK, 0) };
     if fd < 0 { Err(sys::errno()) } else { Ok(fd) }

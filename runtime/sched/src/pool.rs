@@ -101,6 +101,8 @@ impl Drop for Pool {
     }
 }
 
+/// A helper thread does not end before the program does: the system kills the children that it started with it
+/// (`proc::start`).
 fn serve(shared: &Shared) {
     let mut q = shared.queue.lock().unwrap_or_else(PoisonError::into_inner);
     loop {

@@ -3,7 +3,7 @@
 use crate::actor;
 use crate::fiber::{self, Co, Fiber, Outcome, State};
 use crate::shard::{self, SWITCHES, Shard};
-use crate::{report, shim, stop, sys};
+use crate::{proc, report, shim, stop, sys};
 use abi::trap;
 use corosensei::CoroutineResult;
 use values::object::uncharge;
@@ -236,6 +236,7 @@ unsafe fn end(s: *mut Shard) {
             }
         }
         let sh = &mut *s;
+        proc::end(sh);
         sh.queue.clear();
         sh.out.flush();
         // Plain memory need not be released unless someone counts it.

@@ -11,7 +11,7 @@ use crate::reactor::{Reactor, WAKE};
 use crate::stack::Stacks;
 use crate::stats::Stats;
 use crate::timer::{Due, Timers};
-use crate::{park, shim, stop, sys};
+use crate::{park, proc, shim, stop, sys};
 use std::cell::Cell;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -52,6 +52,7 @@ pub struct Shard {
     pub stats: Stats,
     pub out: Output,
     pub handles: Handles,
+    pub children: proc::Local,
     pub reactor: Reactor,
     pub timers: Timers,
     pub heap: Box<Heap>,
@@ -131,6 +132,7 @@ impl Shard {
             pool: Pool::new(config.pool, Arc::clone(&inbox)),
             plain: shim::plain_classes(&image.shapes),
             actor_fields: shim::actor_fields(&image.shapes),
+            children: proc::Local::new(config.proc_max),
             config,
             image,
             stats: Stats::default(),
@@ -373,6 +375,10 @@ impl Shard {
             let mut n = 0u64;
             // SAFETY: eight writable bytes; the descriptor does not block.
             let _ = unsafe { libc::read(self.wake_fd(), (&raw mut n).cast(), 8) };
+            return;
+        }
+        if r.handle & proc::KEY != 0 {
+            proc::ready(self, r.handle);
             return;
         }
         let Some(e) = i64::try_from(r.handle).ok().and_then(|h| self.handles.get(h)) else { return };

@@ -70,7 +70,7 @@ impl Shard {
             "heap_bytes" => self.heap.bytes_live,
             "heap_bytes_peak" => s.heap_bytes_peak.max(self.heap.bytes_live),
             "descriptors_open" => self.handles.open,
-            "children_live" => 0,
+            "children_live" => i64::try_from(self.children.all.live()).unwrap_or(i64::MAX),
             _ => return None,
         })
     }
