@@ -29,6 +29,11 @@ fn porch() {
 }
 
 #[test]
+fn proc() {
+    gate("proc-accept.sh");
+}
+
+#[test]
 fn runtime() {
     gate("runtime-accept.sh");
 }
