@@ -163,10 +163,10 @@ struct Plan {
 
 fn launch(argv: &[CString], streams: &[Option<OwnedFd>; 3], terminal: bool) -> Result<(libc::pid_t, OwnedFd), i32> {
     let paths = argv.first().map_or_else(Vec::new, |c| candidates(c));
-    let (paths, argv) = (pointers(&paths), (pointers(argv), paths));
+    let (path_list, arg_list) = (pointers(&paths), pointers(argv));
     let mut plan = Plan {
-        paths: paths.as_ptr(),
-        argv: argv.0.as_ptr(),
+        paths: path_list.as_ptr(),
+        argv: arg_list.as_ptr(),
         streams: streams.each_ref().map(|fd| fd.as_ref().map_or(-1, AsRawFd::as_raw_fd)),
         terminal,
         // SAFETY: plain system call.

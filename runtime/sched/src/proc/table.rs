@@ -41,6 +41,7 @@ struct Table {
     serials: u64,
     /// Ids of ended children in the order of their ends.
     kept: BTreeMap<u64, i64>,
+    most_kept: usize,
     /// The program ends: no child may be left from now on.
     closed: bool,
 }
@@ -64,7 +65,8 @@ pub enum Begin {
 impl Children {
     #[must_use]
     pub fn new(most: usize) -> Children {
-        Children { most, table: Mutex::new(Table::default()), fewer: Condvar::new() }
+        let table = Table { most_kept: KEPT, ..Table::default() };
+        Children { most, table: Mutex::new(table), fewer: Condvar::new() }
     }
 
     /// The ceiling.
@@ -220,7 +222,7 @@ impl Table {
         let _ = self.kept.insert(self.serials, id);
         if gone {
             self.remove(id);
-        } else if self.kept.len() > KEPT
+        } else if self.kept.len() > self.most_kept
             && let Some((_, oldest)) = self.kept.pop_first()
         {
             let _ = self.by_id.remove(&oldest);
@@ -301,5 +303,95 @@ pub fn exit_code(pid: libc::pid_t, flags: i32) -> Option<i32> {
         if crate::sys::errno() != libc::EINTR {
             return Some(-1);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
+    use super::{Begin, Children, NUMBERS};
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    /// A child of this process.
+    #[allow(clippy::zombie_processes, reason = "the table reaps it")]
+    fn born(command: &str) -> libc::pid_t {
+        let child = std::process::Command::new("sh").args(["-c", command]).spawn().unwrap();
+        libc::pid_t::try_from(child.id()).unwrap()
+    }
+
+    fn ending(code: i32) -> libc::pid_t {
+        born(&format!("exit {code}"))
+    }
+
+    fn code(t: &Arc<Children>, id: i64) -> Option<i32> {
+        loop {
+            match t.begin_wait(id) {
+                Begin::Ended(code) => return Some(code),
+                Begin::Lives(key, _) => {
+                    if let Some(code) = t.finish_wait(key) {
+                        return Some(code);
+                    }
+                }
+                Begin::Unknown => return None,
+                Begin::Waited => panic!("nobody waits"),
+            }
+        }
+    }
+
+    #[test]
+    fn proc_3_the_latest_codes_are_kept() {
+        let t = Arc::new(Children::new(9));
+        t.lock().most_kept = 2;
+        let ids: Vec<i64> = (1..=4)
+            .map(|n| {
+                let key = t.reserve().unwrap().fill(ending(n), false).unwrap();
+                while !t.ended(key) {}
+                key.id
+            })
+            .collect();
+        assert_eq!(t.live(), 0);
+        assert_eq!(ids.iter().map(|id| code(&t, *id)).collect::<Vec<_>>(), [None, None, Some(3), Some(4)]);
+        assert!(ids.iter().all(|id| code(&t, *id).is_none()));
+    }
+
+    #[test]
+    fn proc_3_a_kept_code_is_told_apart_from_a_later_child_with_the_same_number() {
+        let t = Arc::new(Children::new(9));
+        let pid = ending(7);
+        let first = t.reserve().unwrap().fill(pid, false).unwrap();
+        while !t.ended(first) {}
+        // As if the system had given the number again; there is no such child, which is what its code says.
+        let second = t.reserve().unwrap().fill(pid, false).unwrap();
+        assert_eq!((first.id, second.id), (i64::from(pid), i64::from(pid) + NUMBERS));
+        assert_eq!((code(&t, first.id), code(&t, second.id)), (Some(7), Some(-1)));
+    }
+
+    #[test]
+    fn proc_5_places_are_limited_and_come_back() {
+        let t = Arc::new(Children::new(2));
+        let (a, b) = (t.reserve().unwrap(), t.reserve().unwrap());
+        assert!(t.reserve().is_none());
+        drop(a);
+        let pid = ending(0);
+        let key = b.fill(pid, true).unwrap();
+        // What `run` started has no id for programs.
+        assert!(matches!(t.begin_wait(key.id), Begin::Unknown) && t.signal(key.id, 0).is_none());
+        let _c = t.reserve().unwrap();
+        // At the ceiling the ended are noticed.
+        while t.reserve().is_none() {}
+        assert_eq!(t.finish_wait(key), Some(0));
+    }
+
+    #[test]
+    fn end_2_no_child_is_entered_after_the_end() {
+        let t = Arc::new(Children::new(2));
+        let late = t.reserve().unwrap();
+        let key = t.reserve().unwrap().fill(born("exec sleep 60"), false).unwrap();
+        t.end_all(Duration::from_millis(200));
+        assert!(matches!(t.begin_wait(key.id), Begin::Unknown));
+        let pid = ending(0);
+        assert!(late.fill(pid, false).is_none());
+        assert_eq!((super::exit_code(pid, libc::WNOHANG), t.live()), (Some(-1), 0));
     }
 }
