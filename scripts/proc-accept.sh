@@ -266,6 +266,10 @@ a.ask("wait", kids[0], 0)
 got.append(a.ask("run", "true"))
 check("C35", "WO_PROC_MAX (PROC-5)", got == [io("process ceiling: 2 live children")] * 2 + [ran(0)], got)
 a.stop()
+a = Service(WO_PROC_MAX="0")
+got = a.ask("run", "true")
+notice = [l for l in a.stop()[2].splitlines() if "WO_PROC_MAX=0" in l]
+check("C47", "WO_PROC_MAX=0 (ENV-1)", got == ran(0) and len(notice) == 1, (got, notice))
 
 # --- unix sockets (6.4) ---
 with tempfile.TemporaryDirectory() as d:

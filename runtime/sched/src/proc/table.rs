@@ -58,7 +58,8 @@ pub enum Begin {
     /// Another fiber waits.
     Waited,
     Ended(i32),
-    /// Its number, under which no other process can be meant until `finish_wait`.
+    /// Its number. Another shard may reap it, and the number pass on, as soon as this is known: whether it has ended is
+    /// to be looked at once more after the number was used.
     Lives(Key, libc::pid_t),
 }
 
