@@ -12,7 +12,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 
 /// Stack of the child between its birth and the command.
-const STACK: usize = 64 * 1024;
+const STACK: usize = 32 * 1024;
 /// Where commands are looked for without `PATH`.
 const DEFAULT_PATH: &[u8] = b"/usr/local/bin:/usr/bin:/bin";
 /// What a shell answers for a command that is missing or cannot be executed.
