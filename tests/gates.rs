@@ -50,6 +50,11 @@ fn stress() {
 }
 
 #[test]
+fn proc() {
+    gate("proc-accept.sh");
+}
+
+#[test]
 fn runtime() {
     gate("runtime-accept.sh", &[]);
 }

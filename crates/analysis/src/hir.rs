@@ -46,6 +46,8 @@ pub struct WellKnown {
     pub error: ClassId,
     pub stat: ClassId,
     pub time_parts: ClassId,
+    pub proc: ClassId,
+    pub child: ClassId,
 }
 
 #[derive(Clone, Debug)]

@@ -200,4 +200,19 @@ pub const SYMBOLS: &[Symbol] = &[
     pure("net.shut", &[W, W], &[]),
     sym("net.peer", &[W], &[W]),
     sym("net.connect", &[W, W], &[W]),
+    sym("net.listen_unix", &[W], &[W]),
+    sym("net.connect_unix", &[W], &[W]),
+    sym("net.send_fd", &[W, W], &[W]),
+    sym("net.recv_fd", &[W], &[W, W]),
+    // class index of Proc, command, arguments -> object
+    sym("proc.run", &[W, W, W], &[W]),
+    // the same, then milliseconds and the caps of both outputs
+    sym("proc.run_dl", &[W, W, W, W, W, W], &[W]),
+    // class index of Child, command, arguments -> object
+    sym("proc.spawn", &[W, W, W], &[W]),
+    // the same, then columns and rows
+    sym("proc.spawn_pty", &[W, W, W, W, W], &[W]),
+    sym("proc.wait_dl", &[W, W], &[W, W]),
+    sym("proc.signal", &[W, W], &[]),
+    sym("proc.resize", &[W, W, W], &[]),
 ];

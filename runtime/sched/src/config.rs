@@ -18,6 +18,8 @@ pub struct Config {
     pub pool: usize,
     /// Limit of `net.connect` in milliseconds.
     pub connect_ms: i64,
+    /// Most live children.
+    pub proc_max: usize,
     /// Bound of the program's heap in bytes.
     pub heap_bytes: u64,
     /// When a call without an answer is looked at for a cycle, in milliseconds.
@@ -62,6 +64,7 @@ pub fn read(program: &str, get: impl Fn(&str) -> Option<String>) -> Read {
     let stack = number("WO_STACK_KB", 64, 1_048_576);
     let pool = size(number("WO_POOL", 1, 256), 16);
     let connect_ms = number("WO_CONNECT_MS", 1, int).unwrap_or(30_000);
+    let proc_max = size(number("WO_PROC_MAX", 1, int), 256);
     let heap_mb = number("WO_HEAP_MB", 1, 1_048_576);
     let heap_bytes = heap_mb.map_or_else(|| memory() / 2, |mb| mb.unsigned_abs() << 20);
     let trace = get("WO_TRACE").as_deref() == Some("1");
@@ -78,6 +81,7 @@ pub fn read(program: &str, get: impl Fn(&str) -> Option<String>) -> Read {
             stack_kb: size(stack, 512),
             pool,
             connect_ms,
+            proc_max,
             heap_bytes,
             cycle_ms: 5000,
             stats,

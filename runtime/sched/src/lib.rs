@@ -1,4 +1,4 @@
-//! Shards, fibers, actors, timers, the reactor and sockets.
+//! Shards, fibers, actors, timers, the reactor, sockets and child processes.
 //!
 //! A run has one `Shared` and N `Shard`s, each a thread with its own run queue, reactor and timers; they reach each other
 //! through their ports only.
@@ -26,6 +26,7 @@ pub mod net;
 pub mod output;
 pub mod park;
 pub mod pool;
+pub mod proc;
 pub mod reactor;
 pub mod report;
 pub mod run;
@@ -38,6 +39,7 @@ pub mod stop;
 pub mod sys;
 pub mod timer;
 pub mod trace;
+pub mod unix;
 pub mod wait;
 
 use values::ctx::Image;

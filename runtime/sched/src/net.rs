@@ -5,6 +5,7 @@ use crate::addr::{self, Raw};
 use crate::descriptor::Descriptor;
 use crate::fiber::{self, Outcome, Wait};
 use crate::park::park;
+use crate::proc::pty;
 use crate::shard::Shard;
 use crate::wait::blocking;
 use crate::{shim, sys};
@@ -19,11 +20,11 @@ const LIMIT_RETRY_MS: i64 = 100;
 /// Least time between two notices about it, in nanoseconds.
 const LIMIT_NOTICE: u64 = 10_000_000_000;
 
-fn raise(ctx: &mut Ctx, errno: i32) {
+pub(crate) fn raise(ctx: &mut Ctx, errno: i32) {
     ctx.raise(trap::IO, &sys::text(errno));
 }
 
-fn shard<'a>(ctx: &Ctx) -> &'a mut Shard {
+pub(crate) fn shard<'a>(ctx: &Ctx) -> &'a mut Shard {
     fiber::of(ctx).shard()
 }
 
@@ -36,7 +37,7 @@ fn me(ctx: &Ctx) -> u64 {
 
 /// The descriptor of an open handle, now held by the running actor; else trap 9 is pending. To be dropped before the
 /// fiber parks: a descriptor that the program closes stays open while it is in use.
-fn open(ctx: &mut Ctx, handle: i64) -> Option<Arc<Descriptor>> {
+pub(crate) fn open(ctx: &mut Ctx, handle: i64) -> Option<Arc<Descriptor>> {
     let d = look_up(ctx, handle)?;
     d.state().hold(me(ctx));
     Some(d)
@@ -52,7 +53,7 @@ fn look_up(ctx: &mut Ctx, handle: i64) -> Option<Arc<Descriptor>> {
 }
 
 /// Adopts a fresh descriptor; -1 with a pending trap when the table is full.
-fn adopt(ctx: &mut Ctx, fd: i32) -> i64 {
+pub(crate) fn adopt(ctx: &mut Ctx, fd: i32) -> i64 {
     let who = me(ctx);
     if let Some(h) = shard(ctx).shared().handles.insert(fd, who) {
         return h;
@@ -62,7 +63,7 @@ fn adopt(ctx: &mut Ctx, fd: i32) -> i64 {
 }
 
 /// How one wait to read ended.
-enum Next {
+pub(crate) enum Next {
     Retry,
     /// The deadline passed or the stop resolved the wait: one more try, then nil.
     Last,
@@ -71,7 +72,7 @@ enum Next {
 }
 
 /// Parks until the descriptor may be read, unless an event has come since it had seen `events` of them.
-fn wait_readable(ctx: &mut Ctx, d: Arc<Descriptor>, events: u64, wait: Wait, deadline: u64) -> Next {
+pub(crate) fn wait_readable(ctx: &mut Ctx, d: Arc<Descriptor>, events: u64, wait: Wait, deadline: u64) -> Next {
     let s = shard(ctx);
     let token = {
         let mut state = d.state();
@@ -143,6 +144,10 @@ pub fn read(ctx: &mut Ctx, handle: i64, max: i64, ms: Option<i64>) -> *mut Obj {
             match error {
                 libc::EINTR => continue,
                 libc::EAGAIN => state.drained |= state.reads == events,
+                libc::EIO if pty::is_master(d.fd) => {
+                    drop(state);
+                    return shim::text(ctx, &[]);
+                }
                 err => {
                     drop(state);
                     raise(ctx, err);
@@ -214,6 +219,17 @@ fn limit_notice(s: &mut Shard) {
 /// Writes all of `text`. `Some(false)`: the deadline, or the bound of a stop, came first. `None`: a trap is pending.
 pub fn write(ctx: &mut Ctx, handle: i64, text: *const Obj, ms: Option<i64>) -> Option<bool> {
     let deadline = ms.map_or(sys::NEVER, sys::deadline);
+    in_turn(ctx, handle, deadline, ms.is_some(), |ctx| write_owned(ctx, handle, text, deadline, ms.is_some()))
+}
+
+/// Lets `work` write to the handle while no other fiber does. What it gives is as for `write`.
+pub(crate) fn in_turn(
+    ctx: &mut Ctx,
+    handle: i64,
+    deadline: u64,
+    with_deadline: bool,
+    work: impl FnOnce(&mut Ctx) -> Option<bool>,
+) -> Option<bool> {
     let d = open(ctx, handle)?;
     let turn = {
         let mut state = d.state();
@@ -227,7 +243,7 @@ pub fn write(ctx: &mut Ctx, handle: i64, text: *const Obj, ms: Option<i64>) -> O
     };
     drop(d);
     if let Some(token) = turn {
-        match park_write(ctx, deadline, ms.is_some()) {
+        match park_write(ctx, deadline, with_deadline) {
             Outcome::Ready => {}
             other => {
                 let s = shard(ctx);
@@ -238,7 +254,7 @@ pub fn write(ctx: &mut Ctx, handle: i64, text: *const Obj, ms: Option<i64>) -> O
             }
         }
     }
-    let result = write_owned(ctx, handle, text, deadline, ms.is_some());
+    let result = work(ctx);
     let s = shard(ctx);
     if let Some(d) = s.shared().handles.get(handle) {
         d.state().pass_turn(s);
@@ -294,7 +310,7 @@ fn write_owned(ctx: &mut Ctx, handle: i64, text: *const Obj, deadline: u64, with
 
 /// Lets the fiber `park` until the descriptor may be written, unless an event has come since it had seen `events` of
 /// them. `None`: a trap is pending.
-fn wait_writable(
+pub(crate) fn wait_writable(
     ctx: &mut Ctx,
     d: Arc<Descriptor>,
     events: u64,
@@ -434,7 +450,7 @@ fn lookup(ctx: &mut Ctx, host: &[u8], port: u16) -> Option<Vec<SocketAddr>> {
     }
 }
 
-fn socket(family: i32) -> Result<i32, i32> {
+pub(crate) fn socket(family: i32) -> Result<i32, i32> {
     // SAFETY: plain system call.
     let fd = unsafe { libc::socket(family, libc::SOCK_STREAM | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK, 0) };
     if fd < 0 { Err(sys::errno()) } else { Ok(fd) }

@@ -78,6 +78,8 @@ impl Drop for Pool {
     }
 }
 
+/// A helper thread does not end before the program does: the system kills the children that it started with it
+/// (`proc::start`).
 fn serve(shared: &Shared) {
     let mut q = shared.queue();
     loop {

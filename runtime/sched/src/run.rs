@@ -159,6 +159,8 @@ fn main_ended(s: &mut Shard, f: &mut Fiber) -> i32 {
 
 /// Time that the other shards have to unwind their fibers, in milliseconds: the process must be gone within a second.
 const UNWIND_MS: u64 = 800;
+/// Time that children that were killed have to end, in milliseconds.
+const CHILDREN_MS: u64 = 500;
 /// Stack of a shard's thread, where library code runs that needs more than a fiber's reserve.
 const THREAD_STACK: usize = 8 << 20;
 
@@ -201,6 +203,8 @@ pub fn run(config: Config, image: &'static Image) -> Result<Ended, i32> {
     let mut all = vec![first];
     all.extend(come_back(&back, others));
     let complete = all.len() == others + 1;
+    // All fibers are unwound: no child is left.
+    shared.children.end_all(Duration::from_millis(CHILDREN_MS));
     let stats = shared.stats();
     let mut line = shared.config.stats.then(|| shared.stats_line());
     // Plain memory need not be released unless someone counts it.

@@ -10,7 +10,7 @@ use crate::stack::Stacks;
 use crate::stats::Counters;
 use crate::timer::{Due, Timers};
 use crate::trace::{self, Trace};
-use crate::{park, shim, stop, sys};
+use crate::{park, proc, shim, stop, sys};
 use abi::desc::Reply;
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -60,6 +60,7 @@ pub struct Shard {
     pub mailbox: u32,
     pub out: Output,
     pub trace: Trace,
+    pub children: proc::Local,
     pub reactor: Reactor,
     pub timers: Timers,
     pub heap: Box<Heap>,
@@ -148,6 +149,7 @@ impl Shard {
             outbox: (0..shared.ports.len()).map(|_| Vec::new()).collect(),
             addressed: Vec::new(),
             shared: Arc::clone(shared),
+            children: proc::Local::new(&shared.children),
             trace: Trace::new(shared.config.trace),
             out: Output::default(),
             reactor,
@@ -525,6 +527,10 @@ impl Shard {
             let mut n = 0u64;
             // SAFETY: eight writable bytes; the descriptor does not block.
             let _ = unsafe { libc::read(self.port().wake_fd(), (&raw mut n).cast(), 8) };
+            return;
+        }
+        if r.handle & proc::KEY != 0 {
+            proc::ready(self, r.handle);
             return;
         }
         let Some(d) = self.shared().handles.get(r.handle.cast_signed()) else { return };

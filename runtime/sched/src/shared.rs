@@ -7,8 +7,10 @@ use crate::fiber::{Outcome, Token};
 use crate::handle::Handles;
 use crate::inbox::Inbox;
 use crate::pool::{self, Pool};
+use crate::proc::Children;
 use crate::stats::{Counters, Totals};
 use crate::sys;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use values::ctx::Image;
 use values::object::Obj;
@@ -156,6 +158,7 @@ pub struct Shared {
     pub image: &'static Image,
     pub ports: Box<[Port]>,
     pub handles: Handles,
+    pub children: Arc<Children>,
     pub pool: Pool,
     pub totals: Totals,
     spawned: AtomicU64,
@@ -172,6 +175,7 @@ impl Shared {
         let ports = (0..config.shards).map(|_| Port::new()).collect::<Result<Box<[Port]>, i32>>()?;
         Ok(Shared {
             pool: Pool::new(config.pool),
+            children: Arc::new(Children::new(config.proc_max)),
             config,
             image,
             ports,

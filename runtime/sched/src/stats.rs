@@ -169,7 +169,7 @@ impl Shared {
             "heap_bytes" => s.heap_bytes,
             "heap_bytes_peak" => t.heap_peak.load(Ordering::Relaxed),
             "descriptors_open" => self.handles.open(),
-            "children_live" => 0,
+            "children_live" => i64::try_from(self.children.live()).unwrap_or(i64::MAX),
             _ => return None,
         })
     }

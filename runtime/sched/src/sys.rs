@@ -125,11 +125,13 @@ pub fn end_with_parent() {
     let _ = unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
 }
 
-/// Raises the soft limit on open files to the hard limit and ignores `SIGPIPE`.
+/// Raises the soft limit on open files to the hard limit and ignores `SIGPIPE`. A `SIGCHLD` that who started the program
+/// ignored would make the system reap children, and lose their exit codes.
 pub fn prepare_process() {
     // SAFETY: plain system calls with valid arguments.
     unsafe {
         let _ = libc::signal(libc::SIGPIPE, libc::SIG_IGN);
+        let _ = libc::signal(libc::SIGCHLD, libc::SIG_DFL);
         let mut lim = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
         if libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut lim) == 0 && lim.rlim_cur < lim.rlim_max {
             lim.rlim_cur = lim.rlim_max;

@@ -35,6 +35,8 @@ fn well_known(env: &mut Env<'_>) {
         error: predeclared(env, "Error"),
         stat: predeclared(env, "Stat"),
         time_parts: predeclared(env, "TimeParts"),
+        proc: predeclared(env, "Proc"),
+        child: predeclared(env, "Child"),
     };
 }
 

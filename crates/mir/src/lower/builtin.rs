@@ -116,6 +116,8 @@ impl<'a> FnLower<'_, 'a> {
         match name {
             "time.local" | "time.utc" => words.push(self.b.int(i64::from(known.time_parts.0))),
             "fs.stat" => words.push(self.b.int(i64::from(known.stat.0))),
+            "proc.run" | "proc.run_dl" => words.push(self.b.int(i64::from(known.proc.0))),
+            "proc.spawn" | "proc.spawn_pty" => words.push(self.b.int(i64::from(known.child.0))),
             _ => {}
         }
         words.extend(flatten(&values));

@@ -20,7 +20,7 @@ pub fn program() -> Program {
     let _ = class(&mut p, "Error", &[("code", INT), ("line", INT), ("method", TEXT), ("msg", TEXT)]);
     let _ = class(&mut p, "Stat", &[("size", INT), ("mtime", INT), ("inode", INT), ("dir", BOOL)]);
     let _ = class(&mut p, "TimeParts", &[("year", INT)]);
-    p.well_known = WellKnown { error: ERROR, stat: STAT, time_parts: PARTS };
+    p.well_known = WellKnown { error: ERROR, stat: STAT, time_parts: PARTS, ..WellKnown::default() };
     p
 }
 

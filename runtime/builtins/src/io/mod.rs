@@ -1,4 +1,4 @@
-//! Output, clocks, environment, files, sockets, actors: functions that wait or touch the system. Each checks its
+//! Output, clocks, environment, files, sockets, child processes, actors: functions that wait or touch the system. Each checks its
 //! arguments and hands over to `sched`; every one runs inside `values::ctx::entry`.
 
 mod actors;
@@ -6,6 +6,7 @@ mod env;
 mod fs;
 mod net;
 mod output;
+mod proc;
 mod shim;
 mod time;
 
@@ -57,6 +58,7 @@ pub fn functions() -> Vec<(&'static str, *const u8)> {
     for list in [actors::functions(), env::functions(), fs::functions(), net::functions(), output::functions()] {
         all.extend(list);
     }
+    all.extend(proc::functions());
     all.extend(time::functions());
     all
 }

@@ -1,7 +1,7 @@
 //! Sockets: argument checks before `sched::net`.
 
 use super::{Pair, Ptr, path, shim, text};
-use sched::net;
+use sched::{net, unix};
 use values::ctx::{Ctx, entry};
 use values::object::Obj;
 
@@ -21,6 +21,31 @@ extern "C" fn listen(ctx: *mut Ctx, host: *const Obj, port: i64) -> i64 {
 
 extern "C" fn connect(ctx: *mut Ctx, host: *const Obj, port: i64) -> i64 {
     entry(ctx, |ctx| endpoint(ctx, host, port).map_or(0, |(host, port)| net::connect(ctx, host, port)))
+}
+
+/// The path of a unix socket; `None` with a pending trap 6.
+fn unix_path(ctx: &mut Ctx, p: *const Obj) -> Option<unix::Path> {
+    let path = unix::Path::new(path(ctx, p)?);
+    if path.is_none() {
+        ctx.raise(abi::trap::BOUNDS, "unix socket path too long");
+    }
+    path
+}
+
+extern "C" fn listen_unix(ctx: *mut Ctx, p: *const Obj) -> i64 {
+    entry(ctx, |ctx| unix_path(ctx, p).map_or(0, |p| unix::listen(ctx, p)))
+}
+
+extern "C" fn connect_unix(ctx: *mut Ctx, p: *const Obj) -> i64 {
+    entry(ctx, |ctx| unix_path(ctx, p).map_or(0, |p| unix::connect(ctx, p)))
+}
+
+extern "C" fn send_fd(ctx: *mut Ctx, conn: i64, h: i64) -> i64 {
+    entry(ctx, |ctx| i64::from(unix::send_fd(ctx, conn, h)))
+}
+
+extern "C" fn recv_fd(ctx: *mut Ctx, conn: i64) -> Pair {
+    entry(ctx, |ctx| unix::recv_fd(ctx, conn).map_or_else(Pair::default, |h| Pair(1, h.cast_unsigned())))
 }
 
 extern "C" fn port(ctx: *mut Ctx, h: i64) -> i64 {
@@ -85,5 +110,9 @@ pub fn functions() -> Vec<(&'static str, *const u8)> {
         ("net.shut", shut as *const u8),
         ("net.peer", peer as *const u8),
         ("net.connect", connect as *const u8),
+        ("net.listen_unix", listen_unix as *const u8),
+        ("net.connect_unix", connect_unix as *const u8),
+        ("net.send_fd", send_fd as *const u8),
+        ("net.recv_fd", recv_fd as *const u8),
     ]
 }

@@ -2,12 +2,14 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
 
 use super::Pair;
-use abi::desc::{ClassDesc, ClassKind, FIXED_TYPES, FieldDesc, Shapes, TYPE_BOOL, TYPE_INT};
+use abi::desc::{ClassDesc, ClassKind, FIXED_TYPES, FieldDesc, Shapes, TYPE_BOOL, TYPE_INT, TYPE_TEXT};
 use values::ctx::{Ctx, Image, MainFn};
 use values::object::{self, Obj};
 
 const STAT: i64 = 0;
 const PARTS: i64 = 1;
+const PROC: i64 = 2;
+const CHILD: i64 = 3;
 
 fn address(name: &str) -> *const u8 {
     super::functions().iter().find(|(n, _)| *n == name).unwrap().1
@@ -35,11 +37,16 @@ fn run(main: MainFn) -> (i32, i64) {
     let image: &'static Image = Box::leak(Box::new(Image {
         shapes: Shapes {
             types: FIXED_TYPES.to_vec(),
-            classes: vec![class("Stat", &stat), class("TimeParts", &parts)],
+            classes: vec![
+                class("Stat", &stat),
+                class("TimeParts", &parts),
+                class("Proc", &[("code", TYPE_INT), ("out", TYPE_TEXT), ("err", TYPE_TEXT)]),
+                class("Child", &["id", "stdin", "stdout", "stderr"].map(|n| (n, TYPE_INT))),
+            ],
             unions: Vec::new(),
         },
         funcs: Vec::new(),
-        receives: vec![None, None],
+        receives: vec![None; 4],
         main: Some(main),
         base: 0,
         sites: Vec::new(),
@@ -229,6 +236,48 @@ fn ports_are_checked() {
         assert_eq!(port(c, l), 0);
         assert_eq!(catch(c), "9: Bad file descriptor");
         drop_obj(c, host);
+        0
+    }
+    assert_eq!(run(main), (0, 0));
+}
+
+#[test]
+fn proc_7_a_result_that_cannot_be_made_leaves_nothing_behind() {
+    extern "C" fn main(c: *mut Ctx) -> i64 {
+        let run = builtin!("proc.run", fn(i64, *mut Obj, *mut Obj) -> *mut Obj);
+        let spawn = builtin!("proc.spawn", fn(i64, *mut Obj, *mut Obj) -> *mut Obj);
+        let wait_dl = builtin!("proc.wait_dl", fn(i64, i64) -> Pair);
+        let stat = builtin!("env.stat", fn(*mut Obj) -> Pair);
+        let sleep = builtin!("time.sleep", fn(i64) -> ());
+        // SAFETY: the test is the fiber that owns `c`.
+        let args = super::shim::list_of_texts(unsafe { &mut *c }, &[b"30".to_vec()]);
+        let (echo, long) = (text(c, "echo"), text(c, "sleep"));
+        let ran = run(c, PROC, echo, args);
+        // SAFETY: the fields of a live `Proc`; the texts live as long as it.
+        let (code, out) = unsafe { (ran.cast::<i64>().add(1).read(), *ran.cast::<*mut Obj>().add(2)) };
+        // SAFETY: as above.
+        assert_eq!((code, unsafe { values::text::bytes(out) }), (0, b"30\n".as_slice()));
+        drop_obj(c, ran);
+        // No class has this index, so no object can be made.
+        for (function, command) in [(run, echo), (spawn, long)] {
+            assert!(function(c, 99, command, args).is_null());
+            assert_eq!(catch(c), "8: internal error: unknown class");
+        }
+        let (children, descriptors) = (text(c, "children_live"), text(c, "descriptors_open"));
+        assert_eq!(stat(c, descriptors).1, 0);
+        while stat(c, children).1 > 0 {
+            sleep(c, 2);
+        }
+        let child = words(c, spawn(c, CHILD, long, args), 4);
+        assert_eq!((stat(c, children).1, stat(c, descriptors).1), (1, 3));
+        assert_eq!(wait_dl(c, child[0], 5).0, 0);
+        assert!(run(c, PROC, echo, std::ptr::null_mut()).is_null());
+        assert_eq!(catch(c), "6: null receiver");
+        assert!(run(c, PROC, std::ptr::null_mut(), args).is_null());
+        assert_eq!(catch(c), "6: null text");
+        for o in [args, echo, long, children, descriptors] {
+            drop_obj(c, o);
+        }
         0
     }
     assert_eq!(run(main), (0, 0));

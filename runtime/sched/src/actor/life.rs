@@ -6,7 +6,7 @@ use crate::counts::{Counts, Phase};
 use crate::fiber::{self, Outcome, Token};
 use crate::shard::{Shard, current};
 use crate::shared::Post;
-use crate::{report, shim};
+use crate::{proc, report, shim};
 use abi::desc::Reply;
 use abi::trap;
 use std::cell::UnsafeCell;
@@ -93,6 +93,8 @@ pub fn sweep(s: &mut Shard) {
             Phase::Ready | Phase::Parked => {}
             Phase::Idle | Phase::Gone if !owned_by_none(s, actor) => {}
             Phase::Gone => free(s, actor),
+            // Looked at again when the child has ended.
+            Phase::Idle if proc::owns_live(s, actor) => {}
             Phase::Idle => {
                 s.counters().actors_reclaimed.add(1);
                 a.counts.retain();
@@ -261,6 +263,7 @@ fn die(s: &mut Shard, f: &mut fiber::Fiber, msg: *mut Obj, caller: Token) {
     s.out.flush();
     let of = format!("  in actor {} handling {}", s.class_name(a.class), report::class_of(s.image, msg));
     report::fiber_trap(&mut f.ctx, &of);
+    proc::owner_died(s, actor);
     s.close_held_by(a.id);
     // Kept alive while its parts are released.
     a.counts.retain();
