@@ -151,7 +151,8 @@ fn rcl_1_an_actor_is_kept_as_long_as_its_child_lives() {
         let c = ctx(c);
         let stats = |c: &mut Ctx| {
             let s = fiber::of(c).shard();
-            (s.stats.actors_live, s.stats.actors_reclaimed)
+            let of = |name| s.stat(name).unwrap();
+            (of("actors_live"), of("actors_reclaimed"))
         };
         // Without a child it goes at once.
         let a = spawn(c, 0);
@@ -241,8 +242,7 @@ fn stop_3_waits_for_children_and_descriptors_end() {
     }
     extern "C" fn main(c: *mut Ctx) -> i64 {
         let c = ctx(c);
-        let wake = fiber::of(c).shard().wake_fd();
-        assert!(!stop::stopping(wake));
+        assert!(!stop::stopping());
         let path = scratch("stop");
         let path = unix::Path::new(path.to_str().unwrap().as_bytes()).unwrap();
         let l = unix::listen(c, path);
