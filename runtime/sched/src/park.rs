@@ -32,7 +32,6 @@ pub fn park(ctx: &mut Ctx, wait: Wait, deadline: u64) -> Outcome {
             f.state = State::Parked(wait);
             f.deadline = deadline;
             s.trace.park(f, wait);
-            s.trace.park(f, wait);
             if deadline != sys::NEVER {
                 s.timers.arm_fiber(deadline, f.slot);
             }
