@@ -1,16 +1,18 @@
 """The runtime's figures: programs of bench/actors beside tokio (peers/actors), Go (peers/go-actors) and Erlang
 (peers/erlang), as far as their toolchains are there. Every run is a process of its own; the programs of one figure take
 turns. One shard runs on core 1, two on both cores, a server on core 0 with its client on core 1."""
-import os, platform, re, shutil, statistics, subprocess, sys, tempfile
+import os, platform, re, resource, shutil, statistics, subprocess, sys, tempfile, time
 from support import PEERS, ROOT, WOC, cpu_seconds
 
 MILLION = "1000000"
 LIMIT_S = 180
 
 # A figure: its name; program and arguments of ours; further variables; shards; what a peer is asked for.
-# `None` for a peer: it has no such thing, or there is no twin of it.
+# `None` for a peer: it has no such thing, or there is no twin of it. Rust is the binary of tokio without a runtime's work.
 ROUNDS = ["100000", "5"]
 TIMERS = ["10000", "10000"]
+# Timers that are due together must not find the mailbox full where the machine holds the program up.
+ROOM = {"WO_MAILBOX": "20000"}
 FIGURES = [
     ("call, one shard", ["calls", MILLION], {}, 1, ["call", MILLION], "tokio Go Erlang"),
     ("call, two shards", ["calls", MILLION], {}, 2, ["call", MILLION], "tokio Go Erlang"),
@@ -29,26 +31,33 @@ FIGURES = [
     ("switch, 10,000 fibers", ["switch", "10000", "100"], {"WO_REDUCTIONS": "1"}, 1, ["switch", "10000", "100"], "tokio Go"),
     ("switch, two fibers", ["switch", "2", "500000"], {"WO_REDUCTIONS": "1"}, 1, ["switch", "2", "500000"], "tokio Go"),
     ("100,000 parked fibers", ["crowd", "100000", "100000"], {}, 1, ["crowd", "100000", "100000"], "tokio Go"),
-    ("timers, idle", ["timers", "idle"] + TIMERS, {}, 1, ["timers"] + TIMERS, "tokio Go"),
-    ("timers, half busy", ["timers", "half"] + TIMERS, {}, 1, ["timers-half"] + TIMERS, "tokio Go"),
-    ("timers, spinning", ["timers", "spinning"] + TIMERS, {}, 1, None, ""),
-    ("timers, beside 100,000 parked", ["timers", "parked"] + TIMERS, {}, 1, None, ""),
+    ("timers, idle", ["timers", "idle"] + TIMERS, ROOM, 1, ["timers"] + TIMERS, "tokio Go"),
+    ("timers, half busy", ["timers", "half"] + TIMERS, ROOM, 1, ["timers-half"] + TIMERS, "tokio Go"),
+    ("timers, spinning", ["timers", "spinning"] + TIMERS, ROOM, 1, None, ""),
+    ("timers, beside 100,000 parked", ["timers", "parked"] + TIMERS, ROOM, 1, None, ""),
+    ("empty loop", ["loop", "1000000000"], {}, 1, ["loop", "1000000000"], "Rust"),
+    ("read a file of 1 KiB", ["files", "1k", "20000", "1024"], {}, 1, None, ""),
+    ("read a file of 1 MiB", ["files", "1m", "1000", "1048576"], {}, 1, None, ""),
 ]
 # A figure of servers: its name and what the client is asked for.
 SERVERS = [
     ("echo, one connection", ["echo", "PORT", "1", "2000"]),
     ("echo, 64 connections", ["echo", "PORT", "64", "2000"]),
     ("accept, echo a byte, close", ["accept", "PORT", "8000"]),
+    ("resident memory, 10,000 connections", ["hold", "PORT", "10000"]),
 ]
 # What the lines of the programs say. A rate may come several times from one process: in its first round and in later ones.
 UNITS = {"per_s": "/s", "per_cpu_s": "/cpu-s", "calls_per_s": " calls/s", "bytes": " B", "ns": " ns", "p50_us": " us p50",
          "p99_us": " us p99", "max_us": " us max", "park_ms": " ms to park", "wake_ms": " ms to wake",
-         "first_per_s": "/s, first round", "later_per_s": "/s, later rounds"}
+         "first_per_s": "/s, first round", "later_per_s": "/s, later rounds", "turn_ns": " ns a turn",
+         "alone_us": " us late p99, alone", "beside_us": " us late p99, beside reads", "stop_ms": " ms to stop",
+         "before_mb": " MB before", "held_mb": " MB while open", "after_mb": " MB 10 s after"}
 
 
 def peers(scratch):
     """Command of each peer, given threads; prints which are missing."""
     found = {"tokio": lambda threads: [os.path.join(PEERS, "target", "release", "peer-actors"), str(threads)]}
+    found["Rust"] = found["tokio"]
     go = os.environ.get("GO") or shutil.which("go")
     if go:
         binary = os.path.join(scratch, "go-actors")
@@ -101,6 +110,8 @@ def served(command, env, load):
     try:
         port = server.stdout.readline().split()[1]
         client = [os.path.join(PEERS, "target", "release", "peer-load")] + [port if a == "PORT" else a for a in load]
+        if load[0] == "hold":
+            return held(server.pid, client)
         before = cpu_seconds(server.pid)
         done = subprocess.run(["taskset", "-c", "1"] + client, text=True, capture_output=True, timeout=LIMIT_S)
         spent = cpu_seconds(server.pid) - before
@@ -114,6 +125,37 @@ def served(command, env, load):
     finally:
         server.terminate()
         server.wait()
+
+
+def resident_mb(pid):
+    return int(re.search(r"VmRSS:\s+(\d+)", open(f"/proc/{pid}/status").read())[1]) / 1024
+
+
+def held(server, client):
+    """Memory of the server around and while the client holds its connections."""
+    before = resident_mb(server)
+    holder = subprocess.Popen(client, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    line = holder.stdout.readline()
+    during = resident_mb(server)
+    _, errors = holder.communicate()
+    if not line.startswith("held"):
+        return f"client: {(errors.strip().splitlines() or ['no word'])[0]}"
+    time.sleep(10)
+    return {"before_mb": [before], "held_mb": [during], "after_mb": [resident_mb(server)]}
+
+
+def stopped(command, env):
+    """How long a program with parked actors takes from SIGTERM to its end."""
+    child = subprocess.Popen(["taskset", "-c", "1"] + command, cwd=ROOT, env=dict(os.environ, **env), text=True,
+                             stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    line = child.stdout.readline()
+    start = time.perf_counter()
+    child.terminate()
+    _, errors = child.communicate()
+    took = time.perf_counter() - start
+    if line != "ready\n" or child.returncode:
+        return f"status {child.returncode}: {(errors.strip().splitlines() or ['no word'])[0]}"
+    return {"stop_ms": [1000 * took]}
 
 
 def short(value):
@@ -168,7 +210,14 @@ def runtime(runs, only):
     print(f"runtime: {runs} runs each, interleaved; {processor()}, {os.cpu_count()} cores, Linux {platform.release()}")
     with tempfile.TemporaryDirectory() as scratch:
         known = peers(scratch)
-        built = {}
+        built, files = {}, {}
+        for arg, size in (("1k", 1024), ("1m", 1 << 20)):
+            files[arg] = os.path.join(scratch, arg)
+            with open(files[arg], "w") as file:
+                file.write("x" * size)
+        # Connections that are held take descriptors of the client and of the server.
+        most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
         def program(name):
             if name not in built:
@@ -181,12 +230,16 @@ def runtime(runs, only):
             if not re.search(only, name):
                 continue
             cores = "1" if shards == 1 else "0,1"
-            own = [program(ours[0])] + ours[1:]
+            own = [program(ours[0])] + [files.get(arg, arg) for arg in ours[1:]]
             commands = {"ours": lambda: once(own, dict(env, WO_SHARDS=str(shards)), cores)}
             for who in having.split():
                 if who in known:
                     commands[who] = lambda c=known[who](shards) + asked: once(c, {}, cores)
             fine &= measure(name, runs, commands)
+        name = "stop with 10,000 parked actors"
+        if re.search(only, name):
+            parked = [program("stop"), "10000"]
+            fine &= measure(name, runs, {"ours": lambda: stopped(parked, {"WO_SHARDS": "1"})})
         for name, load in SERVERS:
             if not re.search(only, name):
                 continue

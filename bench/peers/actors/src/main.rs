@@ -273,6 +273,15 @@ async fn crowd(n: usize, calls: usize) {
     println!("wake_ms {:.1}", due.elapsed().as_secs_f64() * 1000.0);
 }
 
+fn turns(n: usize) {
+    let start = Instant::now();
+    for _ in 0..n {
+        // SAFETY: no instruction at all; it only keeps the loop.
+        unsafe { std::arch::asm!("", options(nomem, nostack, preserves_flags)) };
+    }
+    println!("turn_ns {:.3}", start.elapsed().as_nanos() as f64 / n as f64);
+}
+
 async fn echo() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     println!("port {}", listener.local_addr().unwrap().port());
@@ -304,6 +313,7 @@ async fn run(threads: usize, form: &str, n: &[usize]) {
         "timers" => timers(n[0], n[1], false).await,
         "timers-half" => timers(n[0], n[1], true).await,
         "crowd" => crowd(n[0], n[1]).await,
+        "loop" => turns(n[0]),
         "echo" => echo().await,
         _ => panic!("no such measurement: {form}"),
     }

@@ -1,7 +1,8 @@
 //! The client of the echo servers, with blocking sockets.
-//! usage: peer-load echo PORT CONNECTIONS MS | accept PORT N
+//! usage: peer-load echo PORT CONNECTIONS MS | accept PORT N | hold PORT N
 //! `echo` sends 64 bytes on each connection, then reads them back from each, again and again; `accept` connects, sends
-//! and reads a byte and closes, `N` times: fewer than there are ports for.
+//! and reads a byte and closes, `N` times: fewer than there are ports for. `hold` opens
+//! `N` connections, sends and reads a byte on each, says `held` and keeps them until its input ends.
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
@@ -46,6 +47,19 @@ fn accept(port: u16, n: u64) {
     println!("per_s {:.0}", n as f64 / start.elapsed().as_secs_f64());
 }
 
+fn hold(port: u16, n: u64) {
+    let mut conns = Vec::new();
+    for _ in 0..n {
+        let mut conn = connect(port);
+        conn.write_all(b"x").unwrap();
+        let mut got = [0];
+        conn.read_exact(&mut got).unwrap();
+        conns.push(conn);
+    }
+    println!("held {n}");
+    let _ = std::io::stdin().read_to_end(&mut Vec::new()).unwrap();
+}
+
 fn main() {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let number = |i: usize| args[i].parse::<u64>().unwrap();
@@ -53,6 +67,7 @@ fn main() {
     match args[0].as_str() {
         "echo" => echo(port, number(2) as usize, Duration::from_millis(number(3))),
         "accept" => accept(port, number(2)),
+        "hold" => hold(port, number(2)),
         form => panic!("no such load: {form}"),
     }
 }
