@@ -139,6 +139,16 @@ def drain_bound(c):
     need(0.28 <= e.after_line <= 1.3 + 1.0, "time from the return of main to the end", e.after_line)
 
 
+@scenario("drn_3_senders_at_full_mailboxes_are_drained")
+def drain_full(c):
+    for i in range(100 if c.full else 10):
+        p = c.start("drain-full", WO_MAILBOX=1 + i % 3)
+        p.line("ready")
+        time.sleep(c.rng.uniform(0, 0.02))
+        p.signal()
+        p.end(20).clean(["ready", "got 360"]).within(3)
+
+
 @scenario("stop_1_without_the_latch_a_signal_is_a_signal")
 def no_latch(c):
     p = c.start("no-latch", "wait")
