@@ -20,7 +20,7 @@ fn gate(script: &str, args: &[&str]) {
 
 #[test]
 fn chat() {
-    gate("chat-accept.sh");
+    gate("chat-accept.sh", &[]);
 }
 
 #[test]
@@ -51,7 +51,7 @@ fn stress() {
 
 #[test]
 fn proc() {
-    gate("proc-accept.sh");
+    gate("proc-accept.sh", &[]);
 }
 
 #[test]
