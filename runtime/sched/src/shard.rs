@@ -131,7 +131,7 @@ impl Shard {
         Ok(Box::new(Shard {
             stacks: Stacks::new(config.stack_kb),
             pool: Pool::new(config.pool, Arc::clone(&inbox)),
-            trace: Trace::new(config.trace, wake_fd),
+            trace: Trace::new(config.trace, 0, wake_fd),
             plain: shim::plain_classes(&image.shapes),
             actor_fields: shim::actor_fields(&image.shapes),
             config,

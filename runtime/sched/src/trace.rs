@@ -55,6 +55,7 @@ struct Ring {
     seen: usize,
     /// Requests that were answered.
     answered: u32,
+    shard: u32,
     wake_fd: i32,
 }
 
@@ -62,9 +63,9 @@ struct Ring {
 pub struct Trace(Option<Box<Ring>>);
 
 impl Trace {
-    /// A ring if `on`, and SIGUSR1 taken. `wake_fd` is the eventfd that ends the shard's waiting.
+    /// A ring for this shard if `on`, and SIGUSR1 taken. `wake_fd` is the eventfd that ends the shard's waiting.
     #[must_use]
-    pub fn new(on: bool, wake_fd: i32) -> Trace {
+    pub fn new(on: bool, shard: u32, wake_fd: i32) -> Trace {
         if !on {
             return Trace(None);
         }
@@ -72,7 +73,7 @@ impl Trace {
         let _ = WAKES.iter().find(free);
         listen();
         let answered = REQUESTS.load(Ordering::Acquire);
-        Trace(Some(Box::new(Ring { events: Vec::with_capacity(KEPT), seen: 0, answered, wake_fd })))
+        Trace(Some(Box::new(Ring { events: Vec::with_capacity(KEPT), seen: 0, answered, shard, wake_fd })))
     }
 
     pub fn spawn(&mut self, actor: &Actor) {
@@ -143,7 +144,8 @@ impl Ring {
     }
 
     /// The lines, oldest first.
-    fn lines(&self, shard: u32, image: &Image) -> String {
+    fn lines(&self, image: &Image) -> String {
+        let shard = self.shard;
         let class = |class: u32| image.shapes.classes.get(class as usize).map_or("?", |c| c.name.as_str());
         let mut out = String::new();
         let kept = self.events.len();
@@ -212,7 +214,7 @@ pub fn answer(s: &mut Shard) {
     if ring.answered != asked {
         ring.answered = asked;
         s.out.flush();
-        let _ = sys::write_all(2, ring.lines(0, s.image).as_bytes());
+        let _ = sys::write_all(2, ring.lines(s.image).as_bytes());
     }
 }
 
