@@ -13,6 +13,15 @@ use corpus::{Finished, Report, command, finish, reports, root, woc};
 use libtest_mimic::{Arguments, Failed, Trial};
 
 const LIMIT: Duration = Duration::from_secs(10);
+/// Where a program runs on several shards.
+const SHARDS: u32 = 4;
+
+/// How a program is run.
+#[derive(Clone, Copy)]
+struct Mode {
+    optimize: bool,
+    shards: u32,
+}
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
@@ -141,23 +150,37 @@ impl Case {
         Ok(())
     }
 
-    /// Runs twice, optimised and not; both must agree in standard output and status, end with `status` and release
-    /// everything.
+    /// Runs optimised and not; both must agree in standard output and status, end with `status` and release everything.
+    /// A program with actors runs on several shards too, where it must print the same lines in some order; one whose
+    /// `fixture.env` sets `WO_SHARDS` is about the order on that many.
     fn execute(&self, status: i32) -> Result<Finished, String> {
-        let optimized = self.execute_once(true, status)?;
-        let plain = self.execute_once(false, status)?;
+        let optimized = self.execute_once(Mode { optimize: true, shards: 1 }, status)?;
+        let plain = self.execute_once(Mode { optimize: false, shards: 1 }, status)?;
         if optimized.stdout != plain.stdout {
             let what = difference(&optimized.stdout, &plain.stdout);
             return Err(format!("without optimisation stdout differs: {what}"));
         }
+        let pinned = self.optional("fixture.env").is_some_and(|env| env.contains("WO_SHARDS="));
+        if self.required("fixture.wo")?.contains("spawn") && !pinned {
+            let several = self.execute_once(Mode { optimize: true, shards: SHARDS }, status)?;
+            let sorted = |out: &[u8]| {
+                let mut lines: Vec<Vec<u8>> = out.split(|b| *b == b'\n').map(<[u8]>::to_vec).collect();
+                lines.sort();
+                lines.join(&b'\n')
+            };
+            let (wanted, found) = (sorted(&optimized.stdout), sorted(&several.stdout));
+            if wanted != found {
+                return Err(format!("on {SHARDS} shards other lines: {}", difference(&wanted, &found)));
+            }
+        }
         Ok(optimized)
     }
 
-    fn execute_once(&self, optimize: bool, status: i32) -> Result<Finished, String> {
+    fn execute_once(&self, mode: Mode, status: i32) -> Result<Finished, String> {
         let dir = scratch()?;
         let mut command = command(dir.path())?;
-        let _ = command.env("WO_SHARDS", "1").env("WO_EPHEMERAL", "1").env("WO_STATS", "1");
-        let _ = command.env("WO_OPT", if optimize { "1" } else { "0" });
+        let _ = command.env("WO_SHARDS", mode.shards.to_string()).env("WO_EPHEMERAL", "1").env("WO_STATS", "1");
+        let _ = command.env("WO_OPT", if mode.optimize { "1" } else { "0" });
         for line in self.optional("fixture.env").unwrap_or_default().lines().filter(|l| !l.is_empty()) {
             let (name, value) = line.split_once('=').ok_or(format!("fixture.env: `{line}` is not K=V"))?;
             let _ = command.env(name, value);
@@ -167,7 +190,7 @@ impl Case {
             let _ = command.arg("--").args(args.lines());
         }
         let out = finish(&mut command, LIMIT).map_err(|e| e.to_string())?;
-        let mode = if optimize { "optimised" } else { "not optimised" };
+        let mode = format!("{}, shards {}", if mode.optimize { "optimised" } else { "not optimised" }, mode.shards);
         if out.timed_out {
             return Err(format!("{mode}: no end within {LIMIT:?}{}", show(&out)));
         }

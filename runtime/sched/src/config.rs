@@ -3,12 +3,12 @@
 /// Everything the environment decides, read once before `main`.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Shards asked for. One shard runs everything for now; the number is validated only.
-    pub shards: u32,
+    /// Shards, each a thread.
+    pub shards: u16,
     /// Back-edges per slice.
     pub reductions: i64,
     /// Most waiting messages of an actor.
-    pub mailbox: usize,
+    pub mailbox: u32,
     /// Bound of the drain in milliseconds.
     pub drain_ms: i64,
     /// Stack limit of `main` and of the other fibers in KiB.
@@ -57,7 +57,7 @@ pub fn read(program: &str, get: impl Fn(&str) -> Option<String>) -> Read {
     let size = |n: Option<i64>, default: usize| n.and_then(|n| usize::try_from(n).ok()).unwrap_or(default);
     let shards = size(number("WO_SHARDS", 1, 256), cpus);
     let reductions = number("WO_REDUCTIONS", 1, int).unwrap_or(4000);
-    let mailbox = size(number("WO_MAILBOX", 1, int), 1024);
+    let mailbox = number("WO_MAILBOX", 1, int).and_then(|n| u32::try_from(n).ok()).unwrap_or(1024);
     let drain_ms = number("WO_DRAIN_MS", 0, int).unwrap_or(2000);
     let stack = number("WO_STACK_KB", 64, 1_048_576);
     let pool = size(number("WO_POOL", 1, 256), 16);
@@ -70,7 +70,7 @@ pub fn read(program: &str, get: impl Fn(&str) -> Option<String>) -> Read {
         .then(|| format!("{program}: WO_IO=uring: io_uring is not available here"));
     Read {
         config: Config {
-            shards: u32::try_from(shards).unwrap_or(1),
+            shards: u16::try_from(shards).unwrap_or(1),
             reductions,
             mailbox,
             drain_ms,

@@ -11,16 +11,17 @@ use values::object::Obj;
 
 pub type Co = Coroutine<(), (), (), FiberStack>;
 
-/// Names one wait of one fiber.
+/// Names one wait of one fiber of any shard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Token {
+    pub shard: u16,
     pub slot: u32,
     pub wait: u64,
 }
 
 impl Token {
     /// No fiber.
-    pub const NONE: Token = Token { slot: u32::MAX, wait: 0 };
+    pub const NONE: Token = Token { shard: u16::MAX, slot: u32::MAX, wait: 0 };
 }
 
 /// What a parked fiber waits for; decides what a stop does to it.
@@ -89,9 +90,9 @@ pub struct Fiber {
     pub reply_pair: bool,
     /// What `receive` of this fiber stores its own reply through.
     pub out: [u64; 2],
-    /// The actor this fiber waits for in a call, whether a cycle through it was reported, the call's own deadline.
+    /// The actor this fiber waits for in a call, and when the call began and must end.
     pub calling: *mut Actor,
-    pub cycle_reported: bool,
+    pub call_start: u64,
     pub call_deadline: u64,
     pub pool_result: Option<crate::pool::Result>,
     /// Exit status of `main`.
@@ -101,7 +102,7 @@ pub struct Fiber {
 impl Fiber {
     #[must_use]
     pub fn token(&self) -> Token {
-        Token { slot: self.slot, wait: self.wait }
+        Token { shard: self.shard().id, slot: self.slot, wait: self.wait }
     }
 
     #[must_use]

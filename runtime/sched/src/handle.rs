@@ -1,85 +1,44 @@
 //! Descriptor handles: numbers that are never used twice, so that a stale one cannot reach another connection. A
-//! handle is a slot and the slot's generation; inherited descriptors keep their own numbers.
+//! handle is a slot and the slot's generation; inherited descriptors keep their own numbers. The table belongs to all
+//! shards; its stripes have a lock each.
 
-use crate::fiber::Token;
+use crate::descriptor::Descriptor;
 use crate::sys;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 const SLOT_BITS: u32 = 24;
 /// Inherited descriptors beyond this number are not reachable.
 const INHERITED: i32 = 1 << 20;
-/// A handle that more actors than these have used is not closed by the death of one.
-const HOLDERS: usize = 64;
+const STRIPES: usize = 64;
 
-/// An open descriptor and who waits on it.
-pub struct Entry {
-    pub fd: i32,
-    /// Inherited: shared with other processes, so it stays blocking and is only used when ready.
-    pub inherited: bool,
-    pub registered: bool,
-    /// A read may succeed: nothing has shown since the last event that the descriptor was drained.
-    pub readable: bool,
-    /// End of stream or an error was reported.
-    pub hup: bool,
-    pub readers: VecDeque<Token>,
-    /// The fiber whose write waits for room.
-    pub writer: Option<Token>,
-    /// A write is in progress; others queue.
-    pub writing: bool,
-    pub write_queue: VecDeque<Token>,
-    /// Actors that hold the handle (0 is `main`): the one that opened it, until another uses it; then those that did.
-    holder: u64,
-    opened_only: bool,
-    more_holders: BTreeSet<u64>,
-    shared: bool,
-    generation: u64,
+#[derive(Default)]
+struct Stripe {
+    slots: Vec<Slot>,
+    free: Vec<usize>,
 }
 
-impl Entry {
-    fn new() -> Entry {
-        Entry {
-            fd: -1,
-            inherited: false,
-            registered: false,
-            readable: true,
-            hup: false,
-            readers: VecDeque::new(),
-            writer: None,
-            writing: false,
-            write_queue: VecDeque::new(),
-            holder: 0,
-            opened_only: true,
-            shared: false,
-            more_holders: BTreeSet::new(),
-            generation: 0,
-        }
-    }
-
-    /// `who` performs an operation on the handle.
-    pub fn hold(&mut self, who: u64) {
-        if self.holder == who {
-            self.opened_only = false;
-        } else if self.opened_only {
-            self.holder = who;
-            self.opened_only = false;
-        } else if !self.shared && !self.inherited {
-            let _ = self.more_holders.insert(who);
-            if self.more_holders.len() > HOLDERS {
-                self.more_holders.clear();
-                self.shared = true;
-            }
-        }
-    }
+#[derive(Default)]
+struct Slot {
+    generation: u64,
+    open: Option<Arc<Descriptor>>,
 }
 
 /// The handles of the process.
 pub struct Handles {
-    /// Entry `i` belongs to handle numbers whose slot part is `first + i`; below `first` lie inherited descriptors.
+    /// Slot `i` belongs to handle numbers whose slot part is `first + i`; below `first` lie inherited descriptors.
     first: u64,
-    inherited: BTreeMap<u64, Entry>,
-    entries: Vec<Entry>,
-    free: Vec<u32>,
-    pub open: i64,
+    inherited: Mutex<BTreeMap<u64, Arc<Descriptor>>>,
+    /// Slot `i` is number `i / STRIPES` of stripe `i % STRIPES`.
+    stripes: [Mutex<Stripe>; STRIPES],
+    /// Stripe of the next handle.
+    next: AtomicUsize,
+    open: AtomicI64,
+}
+
+fn lock<T>(m: &Mutex<T>) -> MutexGuard<'_, T> {
+    m.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Handles {
@@ -94,101 +53,97 @@ impl Handles {
         fds.retain(|fd| unsafe { libc::fcntl(*fd, libc::F_GETFD) } >= 0);
         fds.retain(|fd| *fd < INHERITED);
         let top = fds.iter().copied().max().unwrap_or(2).max(2);
-        let inherited = fds
-            .into_iter()
-            .map(|fd| (u64::from(fd.unsigned_abs()), Entry { fd, inherited: true, ..Entry::new() }))
-            .collect();
-        let first = u64::from(top.unsigned_abs()) + 1;
-        Handles { first, inherited, entries: Vec::new(), free: Vec::new(), open: 0 }
+        let entry = |fd: i32| (u64::from(fd.unsigned_abs()), Arc::new(Descriptor::new(fd, i64::from(fd), true, 0)));
+        Handles {
+            first: u64::from(top.unsigned_abs()) + 1,
+            inherited: Mutex::new(fds.into_iter().map(entry).collect()),
+            stripes: std::array::from_fn(|_| Mutex::default()),
+            next: AtomicUsize::new(0),
+            open: AtomicI64::new(0),
+        }
     }
 
-    /// The entry of an open handle.
-    pub fn get(&mut self, handle: i64) -> Option<&mut Entry> {
+    /// Handles that the program has not closed.
+    #[must_use]
+    pub fn open(&self) -> i64 {
+        self.open.load(Ordering::Relaxed)
+    }
+
+    /// Stripe, place in it and generation; `None` for numbers that no handle has.
+    fn place(&self, handle: u64) -> Option<(&Mutex<Stripe>, usize, u64)> {
+        let slot = usize::try_from((handle & ((1 << SLOT_BITS) - 1)).checked_sub(self.first)?).ok()?;
+        Some((self.stripes.get(slot % STRIPES)?, slot / STRIPES, handle >> SLOT_BITS))
+    }
+
+    /// The descriptor of an open handle.
+    #[must_use]
+    pub fn get(&self, handle: i64) -> Option<Arc<Descriptor>> {
         let h = u64::try_from(handle).ok()?;
-        let slot = h & ((1 << SLOT_BITS) - 1);
-        let generation = h >> SLOT_BITS;
-        let e = if slot < self.first {
-            self.inherited.get_mut(&slot)?
-        } else {
-            self.entries.get_mut(usize::try_from(slot - self.first).ok()?)?
-        };
-        (e.fd >= 0 && e.generation == generation).then_some(e)
+        if h < self.first {
+            return lock(&self.inherited).get(&h).cloned();
+        }
+        let (stripe, at, generation) = self.place(h)?;
+        let stripe = lock(stripe);
+        let slot = stripe.slots.get(at).filter(|s| s.generation == generation)?;
+        slot.open.clone()
     }
 
     /// Takes over an open descriptor for its holder; gives the new handle, or `None` (and closes it) when the table is
     /// full.
-    pub fn insert(&mut self, fd: i32, holder: u64) -> Option<i64> {
-        let at = match self.free.pop() {
-            Some(at) => at as usize,
-            None => {
-                if self.first + self.entries.len() as u64 >= 1 << SLOT_BITS {
-                    sys::close(fd);
-                    return None;
+    pub fn insert(&self, fd: i32, holder: u64) -> Option<i64> {
+        let start = self.next.fetch_add(1, Ordering::Relaxed);
+        for offset in 0..STRIPES {
+            let number = (start + offset) % STRIPES;
+            let mut stripe = lock(&self.stripes[number]);
+            let at = match stripe.free.pop() {
+                Some(at) => at,
+                None => {
+                    let at = stripe.slots.len();
+                    if self.first + (at * STRIPES + number) as u64 >= 1 << SLOT_BITS {
+                        continue;
+                    }
+                    stripe.slots.push(Slot::default());
+                    at
                 }
-                self.entries.push(Entry::new());
-                self.entries.len() - 1
-            }
-        };
-        let e = self.entries.get_mut(at)?;
-        e.fd = fd;
-        (e.registered, e.readable, e.hup, e.writing) = (false, true, false, false);
-        (e.holder, e.opened_only, e.shared) = (holder, true, false);
-        self.open += 1;
-        i64::try_from((e.generation << SLOT_BITS) | (self.first + at as u64)).ok()
+            };
+            let Some(slot) = stripe.slots.get_mut(at) else { continue };
+            let handle = (slot.generation << SLOT_BITS) | (self.first + (at * STRIPES + number) as u64);
+            let handle = handle.cast_signed();
+            slot.open = Some(Arc::new(Descriptor::new(fd, handle, false, holder)));
+            let _ = self.open.fetch_add(1, Ordering::Relaxed);
+            return Some(handle);
+        }
+        sys::close(fd);
+        None
     }
 
-    /// Closes a handle; gives the waits to end.
-    pub fn close(&mut self, handle: i64) -> Vec<Token> {
-        let first = self.first;
-        let Some(e) = self.get(handle) else { return Vec::new() };
-        let mut waits: Vec<Token> = e.readers.drain(..).collect();
-        waits.extend(e.writer.take());
-        waits.extend(e.write_queue.drain(..));
-        match std::mem::replace(&mut e.fd, -1) {
-            // The number must not pass to a connection: the runtime's own output goes there.
-            fd @ 0..=2 => sys::blank(fd),
-            fd => sys::close(fd),
+    /// Takes the handle out of the table: no operation finds it from now on.
+    pub fn take(&self, handle: i64) -> Option<Arc<Descriptor>> {
+        let h = u64::try_from(handle).ok()?;
+        if h < self.first {
+            return lock(&self.inherited).remove(&h);
         }
-        e.more_holders.clear();
-        e.generation += 1;
-        if !e.inherited {
-            self.open -= 1;
-            let slot = u64::try_from(handle).unwrap_or(0) & ((1 << SLOT_BITS) - 1);
-            if let Some(at) = slot.checked_sub(first).and_then(|at| u32::try_from(at).ok()) {
-                self.free.push(at);
-            }
-        }
-        waits
+        let (stripe, at, generation) = self.place(h)?;
+        let mut stripe = lock(stripe);
+        let slot = stripe.slots.get_mut(at).filter(|s| s.generation == generation)?;
+        let taken = slot.open.take()?;
+        slot.generation += 1;
+        stripe.free.push(at);
+        let _ = self.open.fetch_sub(1, Ordering::Relaxed);
+        Some(taken)
     }
 
     /// Handles whose only holder is `who`; `who` no longer holds the others.
-    pub fn held_by(&mut self, who: u64) -> Vec<i64> {
-        let first = self.first;
+    pub fn held_by(&self, who: u64) -> Vec<i64> {
         let mut only = Vec::new();
-        for (i, e) in self.entries.iter_mut().enumerate() {
-            if e.fd < 0 || e.shared {
-                continue;
-            }
-            if e.holder == who {
-                match e.more_holders.pop_first() {
-                    Some(next) => e.holder = next,
-                    None => only.extend(i64::try_from((e.generation << SLOT_BITS) | (first + i as u64))),
+        for stripe in &self.stripes {
+            for d in lock(stripe).slots.iter().filter_map(|s| s.open.as_ref()) {
+                if d.state().drop_holder(who) {
+                    only.push(d.handle);
                 }
-            } else {
-                let _ = e.more_holders.remove(&who);
             }
         }
         only
-    }
-}
-
-impl Drop for Handles {
-    fn drop(&mut self) {
-        for e in &self.entries {
-            if e.fd >= 0 {
-                sys::close(e.fd);
-            }
-        }
     }
 }
 
@@ -198,34 +153,50 @@ mod tests {
     use super::Handles;
 
     fn fd() -> i32 {
-        // SAFETY: duplicates stdin's stand-in.
+        // SAFETY: a plain system call; the table owns the descriptor.
         unsafe { libc::eventfd(0, libc::EFD_CLOEXEC) }
     }
 
     #[test]
     fn fd_1_numbers_are_never_used_twice() {
-        let mut t = Handles::inherited();
-        let a = t.insert(fd(), 1).unwrap();
-        assert!(a > 2);
-        assert!(t.close(a).is_empty());
-        let b = t.insert(fd(), 1).unwrap();
-        assert_ne!(a, b);
-        assert!(t.get(a).is_none() && t.get(b).is_some());
+        let t = Handles::inherited();
+        let mut seen = std::collections::BTreeSet::new();
+        for _ in 0..300 {
+            let h = t.insert(fd(), 1).unwrap();
+            assert!(h > 2 && seen.insert(h));
+            assert!(t.get(h).is_some() && t.take(h).is_some());
+            assert!(t.get(h).is_none() && t.take(h).is_none());
+        }
         assert!(t.get(-1).is_none() && t.get(i64::MAX).is_none());
-        assert_eq!(t.open, 1);
+        assert_eq!(t.open(), 0);
+    }
+
+    #[test]
+    fn fd_2_a_descriptor_in_use_is_closed_after_the_use() {
+        let t = Handles::inherited();
+        let h = t.insert(fd(), 1).unwrap();
+        let used = t.get(h).unwrap();
+        assert!(t.take(h).unwrap().close().is_empty());
+        // SAFETY: only asks for flags.
+        let open = |fd| unsafe { libc::fcntl(fd, libc::F_GETFD) } >= 0;
+        let number = used.fd;
+        assert!(used.state().closed && open(number));
     }
 
     #[test]
     fn fd_5_only_handles_without_another_holder_go() {
-        let mut t = Handles::inherited();
+        let t = Handles::inherited();
         let (a, b) = (t.insert(fd(), 7).unwrap(), t.insert(fd(), 7).unwrap());
         // One that only opened it gives way to the first that uses it.
         let c = t.insert(fd(), 9).unwrap();
-        t.get(c).unwrap().hold(7);
-        t.get(b).unwrap().hold(7);
-        t.get(b).unwrap().hold(8);
+        let hold = |h, who| t.get(h).unwrap().state().hold(who);
+        hold(c, 7);
+        hold(b, 7);
+        hold(b, 8);
         assert!(t.held_by(9).is_empty());
-        assert_eq!(t.held_by(7), [a, c]);
+        let mut of_7 = t.held_by(7);
+        of_7.sort_unstable();
+        assert_eq!(of_7, [a, c]);
         assert_eq!(t.held_by(8), [b]);
     }
 }

@@ -1,9 +1,11 @@
 //! Shards, fibers, actors, timers, the reactor and sockets.
 //!
-//! Limits for now. One shard runs everything: `WO_SHARDS` is read and checked, actors carry their home shard and the
-//! inbox exists, but no second thread is started. `WO_IO=uring` is refused. An address of itself keeps an actor when it
-//! lies in a container of the actor's state rather than in a field. A handle that more than 64 actors have used is not
-//! closed by the death of its last holder.
+//! A run has one `Shared` and N `Shard`s, each a thread with its own run queue, reactor and timers; they reach each other
+//! through their ports only.
+//!
+//! Limits for now. `WO_IO=uring` is refused. An address of itself keeps an actor when it lies in a container of the
+//! actor's state rather than in a field. A handle that more than 64 actors have used is not closed by the death of its
+//! last holder.
 #![allow(unsafe_code, reason = "stack switching and system calls")]
 #![allow(
     clippy::not_unsafe_ptr_arg_deref,
@@ -13,9 +15,13 @@
 
 pub mod actor;
 pub mod addr;
+mod atomics;
 pub mod config;
+pub mod counts;
+pub mod descriptor;
 pub mod fiber;
 pub mod handle;
+pub mod inbox;
 pub mod net;
 pub mod output;
 pub mod park;
@@ -24,6 +30,7 @@ pub mod reactor;
 pub mod report;
 pub mod run;
 pub mod shard;
+pub mod shared;
 pub mod shim;
 pub mod stack;
 pub mod stats;
@@ -55,8 +62,8 @@ pub fn run_with(config: config::Config, image: &'static Image) -> i32 {
     values::ctx::install_panic_hook();
     values::object::set_heap_limit(config.heap_bytes);
     let program = config.program.clone();
-    match shard::Shard::new(config, image) {
-        Ok(mut s) => run::run(&raw mut *s),
+    match run::run(config, image) {
+        Ok(ended) => ended.status,
         Err(e) => {
             sys::stderr_line(&format!("{program}: cannot start: {}", sys::text(e)));
             2

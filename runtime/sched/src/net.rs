@@ -2,14 +2,15 @@
 //! reactor once, when it first has to wait. Values and deadlines are as `stdlib/net.wo` says.
 
 use crate::addr::{self, Raw};
+use crate::descriptor::Descriptor;
 use crate::fiber::{self, Outcome, Wait};
-use crate::handle::Entry;
 use crate::park::park;
 use crate::shard::Shard;
 use crate::wait::blocking;
 use crate::{shim, sys};
 use abi::trap;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use values::ctx::Ctx;
 use values::object::Obj;
 
@@ -33,38 +34,31 @@ fn me(ctx: &Ctx) -> u64 {
     if actor.is_null() { 0 } else { unsafe { (*actor).id } }
 }
 
-/// The entry of an open handle, now held by the running actor; else trap 9 is pending.
-fn entry<'a>(ctx: &mut Ctx, handle: i64) -> Option<&'a mut Entry> {
-    let who = me(ctx);
-    let found = shard(ctx).handles.get(handle);
-    if let Some(e) = found {
-        e.hold(who);
-        return Some(e);
+/// The descriptor of an open handle, now held by the running actor; else trap 9 is pending. To be dropped before the
+/// fiber parks: a descriptor that the program closes stays open while it is in use.
+fn open(ctx: &mut Ctx, handle: i64) -> Option<Arc<Descriptor>> {
+    let d = look_up(ctx, handle)?;
+    d.state().hold(me(ctx));
+    Some(d)
+}
+
+/// The same without becoming a holder.
+fn look_up(ctx: &mut Ctx, handle: i64) -> Option<Arc<Descriptor>> {
+    let found = shard(ctx).shared().handles.get(handle);
+    if found.is_none() {
+        raise(ctx, libc::EBADF);
     }
-    raise(ctx, libc::EBADF);
-    None
+    found
 }
 
 /// Adopts a fresh descriptor; -1 with a pending trap when the table is full.
 fn adopt(ctx: &mut Ctx, fd: i32) -> i64 {
     let who = me(ctx);
-    if let Some(h) = shard(ctx).handles.insert(fd, who) {
+    if let Some(h) = shard(ctx).shared().handles.insert(fd, who) {
         return h;
     }
     raise(ctx, libc::EMFILE);
     -1
-}
-
-/// Registers the descriptor where it is not yet. A kind that epoll refuses is always ready.
-fn watch(s: &mut Shard, handle: i64) -> Result<(), i32> {
-    let Some(e) = s.handles.get(handle) else { return Err(libc::EBADF) };
-    if e.registered {
-        return Ok(());
-    }
-    s.reactor.register(e.fd, handle.unsigned_abs())?;
-    e.registered = true;
-    e.readable = false;
-    Ok(())
 }
 
 /// How one wait to read ended.
@@ -76,23 +70,32 @@ enum Next {
     Trap,
 }
 
-/// Parks until the handle may be read.
-fn wait_readable(ctx: &mut Ctx, handle: i64, wait: Wait, deadline: u64) -> Next {
+/// Parks until the descriptor may be read, unless an event has come since it had seen `events` of them.
+fn wait_readable(ctx: &mut Ctx, d: Arc<Descriptor>, events: u64, wait: Wait, deadline: u64) -> Next {
     let s = shard(ctx);
-    if let Err(e) = watch(s, handle) {
-        raise(ctx, e);
-        return Next::Trap;
-    }
-    let f = fiber::of(ctx);
-    let token = s.begin_wait(f);
-    if let Some(e) = s.handles.get(handle) {
-        e.readers.push_back(token);
-    }
+    let token = {
+        let mut state = d.state();
+        let watched = if state.closed { Err(libc::EBADF) } else { d.watch(&mut state, &s.reactor) };
+        if let Err(e) = watched {
+            drop(state);
+            raise(ctx, e);
+            return Next::Trap;
+        }
+        if state.reads != events {
+            return Next::Retry;
+        }
+        let token = s.begin_wait(fiber::of(ctx));
+        state.readers.push_back(token);
+        token
+    };
+    let handle = d.handle;
+    drop(d);
     let outcome = park(ctx, wait, deadline);
     if outcome != Outcome::Ready
-        && let Some(e) = shard(ctx).handles.get(handle)
+        && let s = shard(ctx)
+        && let Some(d) = s.shared().handles.get(handle)
     {
-        e.readers.retain(|t| *t != token);
+        d.state().forget_reader(s, token);
     }
     match outcome {
         Outcome::Ready => Next::Retry,
@@ -112,28 +115,36 @@ pub fn read(ctx: &mut Ctx, handle: i64, max: i64, ms: Option<i64>) -> *mut Obj {
     let wait = if ms.is_some() { Wait::InputDl } else { Wait::Input };
     let mut last = false;
     loop {
-        let Some(e) = entry(ctx, handle) else { return std::ptr::null_mut() };
+        let Some(d) = open(ctx, handle) else { return std::ptr::null_mut() };
         let s = shard(ctx);
         let want = usize::try_from(max).unwrap_or(0).min(s.scratch.len());
-        let ready = if e.inherited { sys::poll(e.fd, libc::POLLIN, 0) } else { true };
-        if ready && (!e.registered || e.readable || e.hup || e.inherited || last || want == 0) {
+        let (events, drained) = {
+            let state = d.state();
+            (state.reads, state.registered() && state.drained && !state.hup && !d.inherited)
+        };
+        let ready = if d.inherited { sys::poll(d.fd, libc::POLLIN, 0) } else { !drained || last || want == 0 };
+        if ready {
             // SAFETY: `scratch` has room for `want` bytes.
-            let n = unsafe { libc::read(e.fd, s.scratch.as_mut_ptr().cast(), want) };
+            let n = unsafe { libc::read(d.fd, s.scratch.as_mut_ptr().cast(), want) };
+            let error = if n < 0 { sys::errno() } else { 0 };
+            let mut state = d.state();
             if let Ok(n) = usize::try_from(n) {
                 // A short read has drained the descriptor: the next byte brings an event. The end of the stream does
                 // not go away: it is for every reader.
-                if n < want && n > 0 && e.registered && !e.hup {
-                    e.readable = false;
-                } else if !e.readers.is_empty() {
-                    s.wake_reader(handle);
+                if n < want && n > 0 && state.registered() && !state.hup && state.reads == events {
+                    state.drained = true;
+                } else if !state.readers.is_empty() {
+                    state.wake_reader(s);
                 }
+                drop(state);
                 let got = s.scratch.get(..n).unwrap_or(&[]);
                 return shim::text(ctx, got);
             }
-            match sys::errno() {
+            match error {
                 libc::EINTR => continue,
-                libc::EAGAIN => e.readable = false,
+                libc::EAGAIN => state.drained |= state.reads == events,
                 err => {
+                    drop(state);
                     raise(ctx, err);
                     return std::ptr::null_mut();
                 }
@@ -142,7 +153,7 @@ pub fn read(ctx: &mut Ctx, handle: i64, max: i64, ms: Option<i64>) -> *mut Obj {
         if last {
             return std::ptr::null_mut();
         }
-        match wait_readable(ctx, handle, wait, deadline) {
+        match wait_readable(ctx, d, events, wait, deadline) {
             Next::Retry => {}
             Next::Last => last = true,
             Next::Trap => return std::ptr::null_mut(),
@@ -156,16 +167,16 @@ pub fn accept(ctx: &mut Ctx, handle: i64, ms: Option<i64>) -> Option<i64> {
     let wait = if ms.is_some() { Wait::InputDl } else { Wait::Input };
     let mut last = false;
     loop {
-        let e = entry(ctx, handle)?;
+        let d = open(ctx, handle)?;
+        let events = d.state().reads;
         // SAFETY: the caller does not ask for the peer's address.
         let fd = unsafe {
             let flags = libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
-            libc::accept4(e.fd, std::ptr::null_mut(), std::ptr::null_mut(), flags)
+            libc::accept4(d.fd, std::ptr::null_mut(), std::ptr::null_mut(), flags)
         };
         if fd >= 0 {
-            if !e.readers.is_empty() {
-                shard(ctx).wake_reader(handle);
-            }
+            d.state().wake_reader(shard(ctx));
+            drop(d);
             let h = adopt(ctx, fd);
             return (h >= 0).then_some(h);
         }
@@ -185,7 +196,7 @@ pub fn accept(ctx: &mut Ctx, handle: i64, ms: Option<i64>) -> Option<i64> {
         if last {
             return None;
         }
-        match wait_readable(ctx, handle, wait, until) {
+        match wait_readable(ctx, d, events, wait, until) {
             Next::Retry => {}
             Next::Last => last = until == deadline || shard(ctx).stopping || sys::monotonic() >= deadline,
             Next::Trap => return None,
@@ -194,69 +205,66 @@ pub fn accept(ctx: &mut Ctx, handle: i64, ms: Option<i64>) -> Option<i64> {
 }
 
 fn limit_notice(s: &mut Shard) {
-    let now = sys::monotonic();
-    if s.last_limit_notice == 0 || now.saturating_sub(s.last_limit_notice) >= LIMIT_NOTICE {
-        s.last_limit_notice = now;
+    if s.shared().limit_notice_due(sys::monotonic(), LIMIT_NOTICE) {
         s.out.flush();
-        sys::stderr_line(&format!("{}: descriptor limit reached; accepting later", s.config.program));
+        sys::stderr_line(&format!("{}: descriptor limit reached; accepting later", s.shared().config.program));
     }
 }
 
 /// Writes all of `text`. `Some(false)`: the deadline, or the bound of a stop, came first. `None`: a trap is pending.
 pub fn write(ctx: &mut Ctx, handle: i64, text: *const Obj, ms: Option<i64>) -> Option<bool> {
     let deadline = ms.map_or(sys::NEVER, sys::deadline);
-    let e = entry(ctx, handle)?;
-    if e.writing {
-        let s = shard(ctx);
-        let token = s.begin_wait(fiber::of(ctx));
-        e.write_queue.push_back(token);
+    let d = open(ctx, handle)?;
+    let turn = {
+        let mut state = d.state();
+        if std::mem::replace(&mut state.writing, true) {
+            let token = shard(ctx).begin_wait(fiber::of(ctx));
+            state.write_queue.push_back(token);
+            Some(token)
+        } else {
+            None
+        }
+    };
+    drop(d);
+    if let Some(token) = turn {
         match park_write(ctx, deadline, ms.is_some()) {
             Outcome::Ready => {}
             other => {
-                if let Some(e) = shard(ctx).handles.get(handle) {
-                    e.write_queue.retain(|t| *t != token);
+                let s = shard(ctx);
+                if let Some(d) = s.shared().handles.get(handle) {
+                    d.state().forget_writer(s, token);
                 }
                 return ended(ctx, other);
             }
         }
-        // `writing` was handed over.
-    } else {
-        e.writing = true;
     }
     let result = write_owned(ctx, handle, text, deadline, ms.is_some());
     let s = shard(ctx);
-    // The turn passes to the next writer that still waits.
-    while let Some(t) = s.handles.get(handle).and_then(|e| e.write_queue.pop_front()) {
-        if s.wake(t, Outcome::Ready) {
-            return result;
-        }
-    }
-    if let Some(e) = s.handles.get(handle) {
-        e.writing = false;
+    if let Some(d) = s.shared().handles.get(handle) {
+        d.state().pass_turn(s);
     }
     result
 }
 
+/// Writes in its turn.
 fn write_owned(ctx: &mut Ctx, handle: i64, text: *const Obj, deadline: u64, with_deadline: bool) -> Option<bool> {
     let mut done = 0;
     let mut last = false;
     loop {
-        let Some(e) = shard(ctx).handles.get(handle) else {
-            raise(ctx, libc::EBADF);
-            return None;
-        };
+        let d = look_up(ctx, handle)?;
         // SAFETY: the text is borrowed for the whole call and texts do not change while others hold them.
         let left = unsafe { shim::bytes(text) }.get(done..).unwrap_or(&[]);
-        if left.is_empty() && !(done == 0 && e.inherited) {
+        if left.is_empty() && !(done == 0 && d.inherited) {
             return Some(true);
         }
-        let most = if e.inherited { libc::PIPE_BUF.min(left.len()) } else { left.len() };
-        if !e.inherited || sys::poll(e.fd, libc::POLLOUT, 0) {
-            if e.inherited && e.fd <= 2 {
+        let events = d.state().writes;
+        let most = if d.inherited { libc::PIPE_BUF.min(left.len()) } else { left.len() };
+        if !d.inherited || sys::poll(d.fd, libc::POLLOUT, 0) {
+            if d.inherited && d.fd <= 2 {
                 shard(ctx).out.flush();
             }
             // SAFETY: `left` is readable for `most` bytes.
-            let n = unsafe { libc::write(e.fd, left.as_ptr().cast(), most) };
+            let n = unsafe { libc::write(d.fd, left.as_ptr().cast(), most) };
             if n >= 0 {
                 done += n.unsigned_abs();
                 if left.is_empty() {
@@ -276,26 +284,45 @@ fn write_owned(ctx: &mut Ctx, handle: i64, text: *const Obj, deadline: u64, with
         if last {
             return Some(false);
         }
-        let s = shard(ctx);
-        if let Err(e) = watch(s, handle) {
-            raise(ctx, e);
-            return None;
-        }
-        let token = s.begin_wait(fiber::of(ctx));
-        if let Some(e) = s.handles.get(handle) {
-            e.writer = Some(token);
-        }
-        match park_write(ctx, deadline, with_deadline) {
+        match wait_writable(ctx, d, events, |ctx| park_write(ctx, deadline, with_deadline))? {
             Outcome::Ready => {}
-            Outcome::Deadline | Outcome::Stop => {
-                if let Some(e) = shard(ctx).handles.get(handle) {
-                    e.writer = None;
-                }
-                last = true;
-            }
+            Outcome::Deadline | Outcome::Stop => last = true,
             other => return ended(ctx, other),
         }
     }
+}
+
+/// Lets the fiber `park` until the descriptor may be written, unless an event has come since it had seen `events` of
+/// them. `None`: a trap is pending.
+fn wait_writable(
+    ctx: &mut Ctx,
+    d: Arc<Descriptor>,
+    events: u64,
+    park: impl FnOnce(&mut Ctx) -> Outcome,
+) -> Option<Outcome> {
+    let s = shard(ctx);
+    {
+        let mut state = d.state();
+        let watched = if state.closed { Err(libc::EBADF) } else { d.watch(&mut state, &s.reactor) };
+        if let Err(e) = watched {
+            drop(state);
+            raise(ctx, e);
+            return None;
+        }
+        if state.writes != events {
+            return Some(Outcome::Ready);
+        }
+        state.writer = Some(s.begin_wait(fiber::of(ctx)));
+    }
+    let handle = d.handle;
+    drop(d);
+    let outcome = park(ctx);
+    if outcome != Outcome::Ready
+        && let Some(d) = shard(ctx).shared().handles.get(handle)
+    {
+        d.state().writer = None;
+    }
+    Some(outcome)
 }
 
 /// Parks a writer; after a stop no longer than the drain may take. An unbounded write that a stop cut off unwinds.
@@ -332,19 +359,20 @@ pub fn close(ctx: &mut Ctx, handle: i64) {
 pub fn shut(ctx: &mut Ctx, handle: i64, how: i64) {
     let who = me(ctx);
     let s = shard(ctx);
-    let Some(e) = s.handles.get(handle) else { return };
-    e.hold(who);
+    let Some(d) = s.shared().handles.get(handle) else { return };
     let how = match how {
         1 => libc::SHUT_WR,
         2 => libc::SHUT_RDWR,
         _ => return,
     };
+    let mut state = d.state();
+    state.hold(who);
     // SAFETY: an open descriptor; other kinds than sockets only fail.
-    let _ = unsafe { libc::shutdown(e.fd, how) };
+    let _ = unsafe { libc::shutdown(d.fd, how) };
     if how == libc::SHUT_RDWR {
-        e.hup = true;
-        let mut waiting: Vec<_> = e.readers.drain(..).collect();
-        for t in waiting.drain(..) {
+        state.hup = true;
+        state.reads += 1;
+        while let Some(t) = state.readers.pop_front() {
             let _ = s.wake(t, Outcome::Ready);
         }
     }
@@ -362,11 +390,8 @@ fn name_of(fd: i32, peer: bool) -> Result<Raw, i32> {
 
 /// Local port of a socket; trap 9 otherwise.
 pub fn port(ctx: &mut Ctx, handle: i64) -> i64 {
-    let Some(e) = shard(ctx).handles.get(handle) else {
-        raise(ctx, libc::EBADF);
-        return 0;
-    };
-    match name_of(e.fd, false) {
+    let Some(d) = look_up(ctx, handle) else { return 0 };
+    match name_of(d.fd, false) {
         Ok(raw) => match raw.addr() {
             Some(a) => i64::from(a.port()),
             None => {
@@ -383,8 +408,8 @@ pub fn port(ctx: &mut Ctx, handle: i64) -> i64 {
 
 /// The peer as text; empty on any error.
 pub fn peer(ctx: &mut Ctx, handle: i64) -> String {
-    let Some(e) = shard(ctx).handles.get(handle) else { return String::new() };
-    match name_of(e.fd, true) {
+    let Some(d) = shard(ctx).shared().handles.get(handle) else { return String::new() };
+    match name_of(d.fd, true) {
         Ok(raw) if raw.family() == libc::AF_UNIX => "unix".into(),
         Ok(raw) => raw.addr().map_or_else(String::new, |a| match a {
             SocketAddr::V4(a) => a.to_string(),
@@ -449,7 +474,7 @@ pub fn listen(ctx: &mut Ctx, host: &[u8], port: u16) -> i64 {
 
 /// A connection to the first address that answers; 0 with a pending trap 9 or an unwind.
 pub fn connect(ctx: &mut Ctx, host: &[u8], port: u16) -> i64 {
-    let deadline = sys::deadline(shard(ctx).config.connect_ms);
+    let deadline = sys::deadline(shard(ctx).shared().config.connect_ms);
     let Some(addrs) = lookup(ctx, host, port) else { return 0 };
     let mut error = libc::ECONNREFUSED;
     for a in addrs {
@@ -483,39 +508,29 @@ fn connect_to(ctx: &mut Ctx, a: &SocketAddr, deadline: u64) -> Result<i64, i32> 
         return Err(err);
     }
     loop {
-        let s = shard(ctx);
-        if let Err(e) = watch(s, h) {
-            close(ctx, h);
-            return Err(e);
-        }
+        let Some(d) = look_up(ctx, h) else { return Err(0) };
+        let events = d.state().writes;
         if sys::poll(fd, libc::POLLOUT, 0) {
+            drop(d);
             let mut code: libc::c_int = 0;
             let mut len: libc::socklen_t = 4;
             // SAFETY: the option value is writable for its size.
             let _ =
                 unsafe { libc::getsockopt(fd, libc::SOL_SOCKET, libc::SO_ERROR, (&raw mut code).cast(), &raw mut len) };
             if code == 0 {
-                if let Some(e) = s.handles.get(h) {
-                    // Data may have come with the connection.
-                    e.readable = true;
-                }
                 return Ok(h);
             }
             close(ctx, h);
             return Err(code);
         }
-        let token = s.begin_wait(fiber::of(ctx));
-        if let Some(e) = s.handles.get(h) {
-            e.writer = Some(token);
-        }
-        match park(ctx, Wait::Input, deadline) {
-            Outcome::Ready => {}
-            Outcome::Deadline | Outcome::Stop => {
+        match wait_writable(ctx, d, events, |ctx| park(ctx, Wait::Input, deadline)) {
+            Some(Outcome::Ready) => {}
+            Some(Outcome::Deadline | Outcome::Stop) => {
                 close(ctx, h);
                 return Err(libc::ETIMEDOUT);
             }
-            Outcome::Closed => return Err(libc::EBADF),
-            Outcome::Unwind => {
+            Some(Outcome::Closed) => return Err(libc::EBADF),
+            Some(Outcome::Unwind) | None => {
                 close(ctx, h);
                 return Err(0);
             }

@@ -1,9 +1,14 @@
-//! Standard output of a shard: lines are gathered while a fiber runs and handed to the system when its slice ends.
+//! Standard output of a shard: lines are gathered while a fiber runs and handed to the system when its slice ends, whole
+//! lines of one shard at a time.
 
 use crate::sys;
+use std::sync::{Mutex, PoisonError};
 
 /// Bytes beyond which lines are handed over at once.
 const FULL: usize = 64 * 1024;
+
+/// Held while lines are handed over: those of several shards do not mix.
+static STDOUT: Mutex<()> = Mutex::new(());
 
 #[derive(Default)]
 pub struct Output {
@@ -39,9 +44,11 @@ impl Output {
         if self.buf.is_empty() {
             return;
         }
+        let turn = STDOUT.lock().unwrap_or_else(PoisonError::into_inner);
         if let Err(e) = sys::write_all(1, &self.buf) {
             self.failed = Some(e);
         }
+        drop(turn);
         self.buf.clear();
         self.buf.shrink_to(FULL);
     }

@@ -36,8 +36,7 @@ pub fn park(ctx: &mut Ctx, wait: Wait, deadline: u64) -> Outcome {
                 s.timers.arm_fiber(deadline, f.slot);
             }
             if wait != Wait::Space && !f.actor.is_null() {
-                // SAFETY: a fiber at work has a live actor.
-                actor::parked(s, unsafe { &mut *f.actor });
+                actor::parked(s, f.actor);
             }
         }
     }
@@ -61,7 +60,7 @@ pub fn yield_now(ctx: &mut Ctx) {
 
 fn resumed(ctx: &mut Ctx) -> Outcome {
     let f = fiber::of(ctx);
-    ctx.budget = f.shard().config.reductions - 1;
+    ctx.budget = f.shard().reductions - 1;
     match f.outcome {
         Outcome::Unwind => unwind(ctx),
         o => o,

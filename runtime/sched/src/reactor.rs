@@ -52,10 +52,16 @@ impl Reactor {
         Ok(())
     }
 
-    /// Stops watching `fd`; needed only for descriptors that stay open.
-    pub fn remove(&self, fd: i32) {
+    /// The number of the set.
+    #[must_use]
+    pub fn epoll(&self) -> i32 {
+        self.epoll
+    }
+
+    /// Takes `fd` out of a set; needed only for descriptors that stay open.
+    pub fn remove(epoll: i32, fd: i32) {
         // SAFETY: the kernel ignores the event pointer for this operation.
-        let _ = unsafe { libc::epoll_ctl(self.epoll, libc::EPOLL_CTL_DEL, fd, std::ptr::null_mut()) };
+        let _ = unsafe { libc::epoll_ctl(epoll, libc::EPOLL_CTL_DEL, fd, std::ptr::null_mut()) };
     }
 
     /// Collects events, waiting at most `ns` nanoseconds (`sys::NEVER`: without limit).

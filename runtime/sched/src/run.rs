@@ -1,11 +1,22 @@
-//! The life of fibers and of a run: giving a fiber its stack, resuming it, the loop, the drain, the end.
+//! The life of fibers and of a run: giving a fiber its stack, resuming it, the loop of a shard, the drain, the end.
+//!
+//! Shard 0 runs on the thread that starts the run, each other shard on one of its own. When `main` has ended and the
+//! drain is over, every shard unwinds its fibers; then all come back to the first thread, which releases what actors,
+//! timers and monitors own.
 
 use crate::actor;
+use crate::config::Config;
 use crate::fiber::{self, Co, Fiber, Outcome, State};
 use crate::shard::{self, SWITCHES, Shard};
+use crate::shared::Shared;
+use crate::stats::Stats;
 use crate::{report, shim, stop, sys, trace};
 use abi::trap;
 use corosensei::CoroutineResult;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::time::Duration;
+use values::ctx::Image;
 use values::object::uncharge;
 
 /// Resumptions granted to a fiber that must unwind.
@@ -14,7 +25,7 @@ const UNWIND_RESUMES: u32 = 10_000;
 /// Gives the fiber a stack and a coroutine. False when there is no stack.
 fn start(s: &mut Shard, slot: u32) -> bool {
     let main = s.fiber(slot).is_some_and(|f| f.actor.is_null());
-    let kb = s.config.main_stack_kb;
+    let kb = s.shared().config.main_stack_kb;
     let stack = if main { s.stacks.take_large(kb) } else { s.stacks.take() };
     let (Some(stack), Some(f)) = (stack, s.fiber(slot)) else { return false };
     f.ctx.stack_limit = stack.limit_for_code();
@@ -53,7 +64,7 @@ fn run_main(p: *mut Fiber) {
     // SAFETY: the running fiber's own record; references end before generated code runs.
     let (ctx, entry) = unsafe {
         let f = &mut *p;
-        f.ctx.budget = f.shard().config.reductions - 1;
+        f.ctx.budget = f.shard().reductions - 1;
         (&raw mut f.ctx, f.shard().image.main)
     };
     let status = entry.map_or(0, |main| main(ctx));
@@ -66,14 +77,14 @@ fn resume(s: *mut Shard, slot: u32) {
     // SAFETY: the shard lives and this is its thread; no reference is held while the coroutine runs.
     let co: *mut Option<Co> = unsafe {
         let s = &mut *s;
-        s.stats.slices += 1;
+        s.counters().slices.add(1);
         let Some(f) = s.fiber(slot) else { return };
         if f.co.is_none() && !start(s, slot) {
             let Some(f) = s.fiber(slot) else { return };
             let p: *mut Fiber = f;
             if (*p).actor.is_null() {
                 s.main_status = Some(1);
-                sys::stderr_line(&format!("{}: no memory for a stack", s.config.program));
+                sys::stderr_line(&format!("{}: no memory for a stack", s.shared().config.program));
             } else {
                 actor::die_unstarted(s, &mut *p);
             }
@@ -98,6 +109,7 @@ fn resume(s: *mut Shard, slot: u32) {
     if !s.orphans.is_empty() {
         actor::sweep(s);
     }
+    s.flush_posts();
 }
 
 /// A fiber has ended: its stack and slot are free again.
@@ -115,7 +127,7 @@ fn finish(s: &mut Shard, slot: u32) {
             s.stacks.give(stack);
         }
     }
-    s.stats.fibers_live -= 1;
+    s.counters().fibers_live.add(-1);
     if main {
         if s.main_status.is_none() {
             // SAFETY: a live record of this shard.
@@ -145,33 +157,91 @@ fn main_ended(s: &mut Shard, f: &mut Fiber) -> i32 {
     }
 }
 
-/// Runs the program of `s` to its end: `main`, the drain, the unwinding of every fiber. Gives the exit status.
-pub fn run(s: *mut Shard) -> i32 {
+/// Time that the other shards have to unwind their fibers, in milliseconds: the process must be gone within a second.
+const UNWIND_MS: u64 = 800;
+/// Stack of a shard's thread, where library code runs that needs more than a fiber's reserve.
+const THREAD_STACK: usize = 8 << 20;
+
+/// How a run ended.
+pub struct Ended {
+    /// The exit status.
+    pub status: i32,
+    pub stats: Stats,
+    /// Objects that nothing released; the number means something where everything is released (`Config::release_all`).
+    pub objects_live: i64,
+}
+
+/// Runs a program to its end: `main`, the drain, the unwinding of every fiber. Gives the error number of a system call
+/// where it cannot start.
+pub fn run(config: Config, image: &'static Image) -> Result<Ended, i32> {
+    shim::install_hooks();
+    let shared = Arc::new(Shared::new(config, image)?);
+    let mut shards = (0..shared.config.shards).map(|id| Shard::new(id, &shared)).collect::<Result<Vec<_>, i32>>()?;
+    let mut first = shards.remove(0);
+    let (sender, back) = channel();
+    let others = shards.len();
+    for mut s in shards {
+        let sender: Sender<Box<Shard>> = sender.clone();
+        let thread = std::thread::Builder::new().name(format!("wo-shard-{}", s.id)).stack_size(THREAD_STACK);
+        let started = thread.spawn(move || {
+            drive(&raw mut *s);
+            // Nobody waits any longer for a shard that comes too late.
+            let _ = sender.send(s);
+        });
+        if let Err(e) = started {
+            shared.end();
+            let _ = come_back(&back, usize::MAX);
+            return Err(e.raw_os_error().unwrap_or(libc::EAGAIN));
+        }
+    }
+    drop(sender);
+    let _ = first.new_fiber();
+    drive(&raw mut *first);
+    let status = first.main_status.unwrap_or(0);
+    let mut all = vec![first];
+    all.extend(come_back(&back, others));
+    let complete = all.len() == others + 1;
+    let stats = shared.stats();
+    let mut line = shared.config.stats.then(|| shared.stats_line());
+    // Plain memory need not be released unless someone counts it.
+    if shared.config.release_all && complete {
+        release_all(&mut all);
+    }
+    let objects_live = all.iter().map(|s| s.heap.objects_live).sum();
+    if let Some(line) = &mut line {
+        line.push_str(&format!(" objects_live={objects_live}"));
+        sys::stderr_line(line);
+    }
+    Ok(Ended { status, stats, objects_live })
+}
+
+/// The shards that come back, `most` of them, in time.
+#[allow(clippy::vec_box, reason = "fibers point at their shard")]
+fn come_back(back: &Receiver<Box<Shard>>, most: usize) -> Vec<Box<Shard>> {
+    let until = std::time::Instant::now() + Duration::from_millis(UNWIND_MS);
+    let mut shards = Vec::new();
+    while shards.len() < most {
+        let left = until.saturating_duration_since(std::time::Instant::now());
+        match back.recv_timeout(left) {
+            Ok(s) => shards.push(s),
+            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => break,
+        }
+    }
+    shards
+}
+
+/// Runs the fibers of a shard until the run ends, then unwinds them.
+fn drive(s: *mut Shard) {
     let outer = shard::set_current(s);
     // SAFETY: the caller owns the shard, which lives through the call; the loop keeps no reference across `resume`.
     unsafe {
-        let _ = (*s).new_fiber();
         let mut drain_until = None;
-        loop {
+        while !(*s).shared().ending() {
             let sh = &mut *s;
             if sh.main_status.is_some() {
-                if sh.main_trapped || !stop::latched() || sh.config.drain_ms == 0 {
+                if drained(sh, &mut drain_until) {
+                    sh.shared().end();
                     break;
-                }
-                let now = sys::monotonic();
-                let until = *drain_until.get_or_insert(sys::after(now, sh.config.drain_ms));
-                if now >= until {
-                    break;
-                }
-                if sh.queue.is_empty() {
-                    sh.last_poll = 0;
-                    sh.poll(0);
-                    if sh.quiescent() {
-                        break;
-                    }
-                    if sh.queue.is_empty() {
-                        sh.poll(until.saturating_sub(now));
-                    }
                 }
             } else if sh.queue.is_empty() {
                 // All fibers are parked: a collection that is on its way goes on until something happens.
@@ -195,21 +265,44 @@ pub fn run(s: *mut Shard) -> i32 {
                 sh.queue.push_back(slot);
             }
         }
-        end(s);
-        let sh = &mut *s;
-        let status = sh.main_status.unwrap_or(0);
-        let _ = shard::set_current(outer);
-        status
+        unwind_all(s);
     }
+    let _ = shard::set_current(outer);
 }
 
-/// Unwinds the fibers, youngest first, and releases what the actors, timers and monitors own.
-unsafe fn end(s: *mut Shard) {
-    // SAFETY: as in `run`.
+/// One step of the drain after `main` has ended, on shard 0. True: it is over.
+fn drained(s: &mut Shard, until: &mut Option<u64>) -> bool {
+    let drain_ms = s.shared().config.drain_ms;
+    if s.main_trapped || !stop::latched() || drain_ms == 0 {
+        return true;
+    }
+    let now = sys::monotonic();
+    let until = *until.get_or_insert_with(|| {
+        s.shared().drain();
+        sys::after(now, drain_ms)
+    });
+    if now >= until {
+        return true;
+    }
+    if s.queue.is_empty() {
+        s.last_poll = 0;
+        s.poll(0);
+        if s.stopping && s.quiescent() && s.shared().others_quiescent() {
+            return true;
+        }
+        if s.queue.is_empty() {
+            s.poll(until.saturating_sub(now));
+        }
+    }
+    false
+}
+
+/// Unwinds the fibers of a shard, youngest first.
+unsafe fn unwind_all(s: *mut Shard) {
+    // SAFETY: as in `drive`.
     unsafe {
         let sh = &mut *s;
         trace::answer(sh);
-        let line = sh.config.stats.then(|| sh.stats_line());
         sh.ending = true;
         let mut live: Vec<(u64, u32)> =
             sh.fibers.iter().filter(|f| f.state != State::Free).map(|f| (f.seq, f.slot)).collect();
@@ -241,33 +334,47 @@ unsafe fn end(s: *mut Shard) {
         let sh = &mut *s;
         sh.queue.clear();
         sh.out.flush();
-        // Plain memory need not be released unless someone counts it.
-        if sh.config.release_all {
-            values::object::lift_heap_limit();
-            for a in std::mem::take(&mut sh.afters).into_iter().flatten() {
-                uncharge(&mut sh.ctx, actor::TIMER_BYTES);
-                shim::release(&mut sh.ctx, a.msg);
-                actor::release_in(sh, a.target);
-            }
-            sh.reclaiming = true;
-            while let Some(&a) = sh.actors.last() {
-                actor::empty(sh, &mut *a, Outcome::Closed);
-                actor::suspect(sh, &mut *a);
-            }
-            sh.reclaiming = false;
-            actor::sweep(sh);
-            // What a cycle held may end an actor, and that leave another cycle.
-            values::cycles::collect_all(&mut sh.ctx);
-            while !sh.orphans.is_empty() {
-                actor::sweep(sh);
-                values::cycles::collect_all(&mut sh.ctx);
-            }
+        sh.publish();
+    }
+}
+
+/// Releases what actors, timers, monitors and messages under way own, on this thread, as each shard in turn.
+fn release_all(shards: &mut [Box<Shard>]) {
+    values::object::lift_heap_limit();
+    // Set while a shard is worked on, so that addresses inside its objects are given up as its own.
+    let each = |shards: &mut [Box<Shard>], work: &mut dyn FnMut(&mut Shard)| {
+        for s in shards {
+            let outer = shard::set_current(&raw mut **s);
+            work(s);
+            s.flush_posts();
+            let _ = shard::set_current(outer);
         }
-        if let Some(mut line) = line {
-            let objects = format!(" objects_live={}", sh.heap.objects_live);
-            line.push_str(&objects);
-            sys::stderr_line(&line);
+    };
+    each(shards, &mut |s| {
+        let _ = s.take_posts();
+        for a in std::mem::take(&mut s.afters).into_iter().flatten() {
+            uncharge(&mut s.ctx, actor::TIMER_BYTES);
+            shim::release(&mut s.ctx, a.msg);
+            actor::release_in(s, a.target);
         }
-        stop::forget(sh.wake_fd());
+        s.reclaiming = true;
+        while let Some(&a) = s.actors.last() {
+            actor::empty(s, a, Outcome::Closed);
+            actor::suspect(s, a);
+        }
+        s.reclaiming = false;
+    });
+    // What is released on one shard may end an actor of another, and that leave another cycle.
+    loop {
+        let mut more = false;
+        each(shards, &mut |s| {
+            more |= s.take_posts() > 0 || !s.orphans.is_empty();
+            actor::sweep(s);
+            values::cycles::collect_all(&mut s.ctx);
+            more |= s.has_posts() || !s.orphans.is_empty();
+        });
+        if !more {
+            return;
+        }
     }
 }

@@ -1,18 +1,17 @@
-//! A shard: one thread's run queue, fibers, timers, reactor and counters, and the loop that drives them. References
-//! into the shard are short: none is held across a switch of stacks.
+//! A shard: one thread's run queue, fibers, timers and reactor, and the rounds of checks between slices. References
+//! into the shard are short: none is held across a switch of stacks. What other threads may touch is in its port.
 
 use crate::actor::{self, Actor};
-use crate::config::Config;
 use crate::fiber::{Fiber, Outcome, State, Token, Wait};
-use crate::handle::Handles;
 use crate::output::Output;
-use crate::pool::{Inbox, Pool};
 use crate::reactor::{Reactor, WAKE};
+use crate::shared::{Port, Post, Shared};
 use crate::stack::Stacks;
-use crate::stats::Stats;
+use crate::stats::Counters;
 use crate::timer::{Due, Timers};
 use crate::trace::{self, Trace};
 use crate::{park, shim, stop, sys};
+use abi::desc::Reply;
 use std::cell::Cell;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -27,6 +26,10 @@ thread_local! {
 pub const SWITCHES: u32 = 64;
 /// Least time between two looks at the reactor while fibers stay runnable, in nanoseconds.
 const POLL_GAP: u64 = 20_000;
+/// Least time between two samples of the heaps' size while fibers stay runnable, in nanoseconds.
+const SAMPLE_GAP: u64 = 1_000_000;
+/// Posts for one shard that are handed over at once; others wait for the end of the slice.
+const BATCH: usize = 32;
 
 /// Makes `s` the shard of this thread; gives the one before.
 pub fn set_current(s: *mut Shard) -> *mut Shard {
@@ -37,7 +40,7 @@ pub fn set_current(s: *mut Shard) -> *mut Shard {
 #[must_use]
 pub fn current<'a>() -> Option<&'a mut Shard> {
     let s = CURRENT.with(Cell::get);
-    // SAFETY: set for the duration of `run` on this thread only; callers keep the reference short.
+    // SAFETY: set for the duration of a run on this thread only; callers keep the reference short.
     (!s.is_null()).then(|| unsafe { &mut *s })
 }
 
@@ -48,12 +51,15 @@ pub struct After {
 }
 
 pub struct Shard {
-    pub config: Config,
+    pub id: u16,
+    /// The only one of the run.
+    pub alone: bool,
     pub image: &'static Image,
-    pub stats: Stats,
     pub trace: Trace,
+    shared: Arc<Shared>,
+    pub reductions: i64,
+    pub mailbox: u32,
     pub out: Output,
-    pub handles: Handles,
     pub reactor: Reactor,
     pub timers: Timers,
     pub heap: Box<Heap>,
@@ -63,10 +69,11 @@ pub struct Shard {
     pub fibers: Vec<Box<Fiber>>,
     pub free_slots: Vec<u32>,
     pub queue: VecDeque<u32>,
-    /// Actors that are not gone.
+    /// Actors that have had a message and are not gone.
     pub actors: Vec<*mut Actor>,
-    /// Per class: messages of it change hands as they are.
+    /// Per class: messages of it change hands as they are, within the shard, and to any shard.
     pub plain: Vec<bool>,
+    pub flat: Vec<bool>,
     /// Per class: offsets of fields that hold an actor's address.
     pub actor_fields: Vec<Vec<u32>>,
     /// Actors that may have become unreachable.
@@ -74,8 +81,9 @@ pub struct Shard {
     pub reclaiming: bool,
     pub afters: Vec<Option<After>>,
     free_afters: Vec<u32>,
-    pub pool: Pool,
-    inbox: Arc<Inbox>,
+    /// Per shard: what is to be handed over; and the shards that something is for.
+    outbox: Vec<Vec<Post>>,
+    addressed: Vec<u16>,
     /// Pool operations whose result has not come.
     pub pool_busy: i64,
     /// Writes that wait for room.
@@ -93,9 +101,13 @@ pub struct Shard {
     pub main_status: Option<i32>,
     pub main_trapped: bool,
     pub last_poll: u64,
+    last_sample: u64,
     pub switches: u32,
-    pub last_limit_notice: u64,
 }
+
+// SAFETY: nothing of a shard is bound to the thread that made it. It changes threads twice: before its first fiber
+// starts and after its last one has ended.
+unsafe impl Send for Shard {}
 
 /// A context that belongs to no stack.
 fn new_ctx(heap: *mut Heap, image: &'static Image) -> Ctx {
@@ -116,29 +128,28 @@ fn new_ctx(heap: *mut Heap, image: &'static Image) -> Ctx {
 
 impl Shard {
     /// A complete shard without fibers. Gives the error number of the failing system call.
-    pub fn new(config: Config, image: &'static Image) -> Result<Box<Shard>, i32> {
-        shim::install_hooks();
-        let handles = Handles::inherited();
-        // SAFETY: plain system call.
-        let wake_fd = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) };
-        if wake_fd < 0 {
-            return Err(sys::errno());
-        }
-        let inbox = Arc::new(Inbox::new(wake_fd));
+    pub fn new(id: u16, shared: &Arc<Shared>) -> Result<Box<Shard>, i32> {
+        let wake_fd = shared.port(id).map_or(-1, Port::wake_fd);
         let reactor = Reactor::new(wake_fd)?;
+        stop::watch(id, wake_fd);
+        let image = shared.image;
         let mut heap = Box::new(Heap::default());
         let ctx = new_ctx(&raw mut *heap, image);
         Ok(Box::new(Shard {
-            stacks: Stacks::new(config.stack_kb),
-            pool: Pool::new(config.pool, Arc::clone(&inbox)),
-            trace: Trace::new(config.trace, 0, wake_fd),
-            plain: shim::plain_classes(&image.shapes),
-            actor_fields: shim::actor_fields(&image.shapes),
-            config,
+            id,
+            alone: shared.alone(),
+            trace: Trace::new(shared.config.trace, id),
             image,
-            stats: Stats::default(),
+            reductions: shared.config.reductions,
+            mailbox: shared.config.mailbox,
+            stacks: Stacks::new(shared.config.stack_kb),
+            plain: shim::plain_classes(&image.shapes, true),
+            flat: shim::plain_classes(&image.shapes, false),
+            actor_fields: shim::actor_fields(&image.shapes),
+            outbox: (0..shared.ports.len()).map(|_| Vec::new()).collect(),
+            addressed: Vec::new(),
+            shared: Arc::clone(shared),
             out: Output::default(),
-            handles,
             reactor,
             timers: Timers::default(),
             heap,
@@ -151,7 +162,6 @@ impl Shard {
             reclaiming: false,
             afters: Vec::new(),
             free_afters: Vec::new(),
-            inbox,
             pool_busy: 0,
             writes_waiting: 0,
             waits: 0,
@@ -163,14 +173,32 @@ impl Shard {
             main_status: None,
             main_trapped: false,
             last_poll: 0,
+            last_sample: 0,
             switches: 0,
-            last_limit_notice: 0,
         }))
     }
 
+    /// What all shards share. The reference is as short as one to the shard itself.
     #[must_use]
-    pub fn wake_fd(&self) -> i32 {
-        self.inbox.wake_fd
+    pub fn shared<'a>(&self) -> &'a Shared {
+        // SAFETY: this shard keeps it alive.
+        unsafe { &*Arc::as_ptr(&self.shared) }
+    }
+
+    /// The same to keep.
+    #[must_use]
+    pub fn share(&self) -> Arc<Shared> {
+        Arc::clone(&self.shared)
+    }
+
+    fn port<'a>(&self) -> &'a Port {
+        let shared: &'a Shared = self.shared();
+        &shared.ports[usize::from(self.id)]
+    }
+
+    #[must_use]
+    pub fn counters<'a>(&self) -> &'a Counters {
+        &self.port().counters
     }
 
     #[must_use]
@@ -178,24 +206,121 @@ impl Shard {
         self.image.shapes.classes.get(class as usize).map_or_else(|| "?".to_string(), |c| c.name.clone())
     }
 
+    /// What `receive` of an actor class replies.
+    #[must_use]
+    pub fn reply_of(&self, class: u32) -> Option<Reply> {
+        self.image.shapes.classes.get(class as usize).and_then(|c| c.reply)
+    }
+
     /// The fiber in a slot.
     pub fn fiber(&mut self, slot: u32) -> Option<&mut Fiber> {
         self.fibers.get_mut(slot as usize).map(|f| &mut **f)
     }
 
-    /// The fiber that is still parked in this very wait.
+    /// The fiber of this shard that is still parked in this very wait.
     pub fn waiting(&mut self, t: Token) -> Option<&mut Fiber> {
-        self.fiber(t.slot).filter(|f| f.wait == t.wait && f.is_parked())
+        let id = self.id;
+        self.fiber(t.slot).filter(|f| t.shard == id && f.wait == t.wait && f.is_parked())
     }
 
-    /// Ends a wait; false when it has ended already.
+    /// Ends a wait; false when it has ended already. Of a fiber of another shard only that shard knows: true.
     pub fn wake(&mut self, t: Token, outcome: Outcome) -> bool {
+        if t.shard != self.id {
+            if t != Token::NONE {
+                self.post(t.shard, Post::Wake { to: t, outcome });
+            }
+            return t != Token::NONE;
+        }
         let Some(f) = self.waiting(t) else { return false };
         f.state = State::Runnable;
         f.outcome = outcome;
+        let actor = f.actor;
         self.queue.push_back(t.slot);
         self.trace.wake(&self.fibers[t.slot as usize], outcome);
+        actor::woken(actor);
         true
+    }
+
+    /// Gives a caller its reply: words, whether there are two, whether the first is an address, which nobody gets if
+    /// the caller waits no longer.
+    pub fn reply(&mut self, to: Token, words: [u64; 2], pair: bool, address: bool) {
+        if to.shard != self.id && to != Token::NONE {
+            self.post(to.shard, Post::Reply { to, words, pair, address });
+            return;
+        }
+        if let Some(f) = self.waiting(to) {
+            f.reply = words;
+            f.reply_pair = pair;
+            let _ = self.wake(to, Outcome::Ready);
+        } else if address {
+            actor::release_in(self, std::ptr::with_exposed_provenance_mut(words[0] as usize));
+        }
+    }
+
+    /// Hands something to another shard, in order, at the end of the slice or before.
+    pub fn post(&mut self, shard: u16, post: Post) {
+        let Some(posts) = self.outbox.get_mut(usize::from(shard)) else { return };
+        if posts.is_empty() {
+            self.addressed.push(shard);
+        }
+        posts.push(post);
+        if posts.len() >= BATCH {
+            let posts = std::mem::take(posts);
+            if let Some(port) = self.shared().port(shard) {
+                port.hand(posts);
+            }
+        }
+    }
+
+    /// Hands over what waits for that.
+    #[inline]
+    pub fn flush_posts(&mut self) {
+        while let Some(shard) = self.addressed.pop() {
+            let posts = std::mem::take(&mut self.outbox[usize::from(shard)]);
+            if let Some(port) = self.shared().port(shard).filter(|_| !posts.is_empty()) {
+                port.hand(posts);
+            }
+        }
+    }
+
+    /// Something waits to be handed over.
+    #[must_use]
+    pub fn has_posts(&self) -> bool {
+        !self.addressed.is_empty()
+    }
+
+    /// Deals with what has been handed to this shard; how much that was.
+    pub fn take_posts(&mut self) -> u64 {
+        let port = self.port();
+        port.take(|post| self.receive(post))
+    }
+
+    fn receive(&mut self, post: Post) {
+        match post {
+            Post::Message { to, msg, caller } => actor::arrive(self, to, msg, caller),
+            Post::Reply { to, words, pair, address } => self.reply(to, words, pair, address),
+            Post::Wake { to, outcome } => {
+                let _ = self.wake(to, outcome);
+            }
+            Post::Release(actor) => actor::release_in(self, actor),
+            Post::Space { of, sender } => {
+                actor::wait_for_room(self, of, sender);
+                actor::release_in(self, of);
+            }
+            Post::Monitor { watched, observer, notice } => {
+                actor::watch(self, watched, observer, notice);
+                actor::release_in(self, watched);
+            }
+            Post::After { due, to, msg } => actor::arm(self, due, to, msg),
+            Post::Done { to, result } => {
+                self.pool_busy -= 1;
+                if let Some(f) = self.waiting(to) {
+                    f.pool_result = result;
+                    let _ = self.wake(to, Outcome::Ready);
+                }
+            }
+            Post::Probe(probe) => actor::probe(self, *probe),
+        }
     }
 
     /// Numbers the next wait of the running fiber. Whoever may end it gets the token before the fiber parks.
@@ -207,8 +332,7 @@ impl Shard {
 
     pub fn new_fiber(&mut self) -> u32 {
         self.births += 1;
-        self.stats.fibers_live += 1;
-        self.stats.fibers_peak = self.stats.fibers_peak.max(self.stats.fibers_live);
+        self.counters().fiber_started();
         let (heap, image, births) = (&raw mut *self.heap, self.image, self.births);
         let slot = self.free_slots.pop().unwrap_or_else(|| {
             let slot = u32::try_from(self.fibers.len()).unwrap_or(u32::MAX);
@@ -230,7 +354,7 @@ impl Shard {
                 reply_pair: false,
                 out: [0; 2],
                 calling: std::ptr::null_mut(),
-                cycle_reported: false,
+                call_start: 0,
                 call_deadline: sys::NEVER,
                 pool_result: None,
                 status: 0,
@@ -276,24 +400,18 @@ impl Shard {
 
     /// Closes the handles that only this actor held.
     pub fn close_held_by(&mut self, who: u64) {
-        for h in self.handles.held_by(who) {
+        for h in self.shared().handles.held_by(who) {
             self.close(h);
         }
     }
 
     /// Closes a handle and wakes whoever waits on it.
     pub fn close(&mut self, handle: i64) {
-        if let Some(e) = self.handles.get(handle)
-            && e.inherited
-            && e.registered
-        {
-            let fd = e.fd;
-            self.reactor.remove(fd);
-        }
         if (0..=2).contains(&handle) {
             self.out.flush();
         }
-        for t in self.handles.close(handle) {
+        let Some(d) = self.shared().handles.take(handle) else { return };
+        for t in d.close() {
             let _ = self.wake(t, Outcome::Closed);
         }
     }
@@ -302,25 +420,34 @@ impl Shard {
     pub fn poll(&mut self, ns: u64) {
         self.switches = 0;
         self.out.flush();
+        self.flush_posts();
+        let port = self.port();
         let now = sys::monotonic();
-        self.stats.heap_bytes_peak = self.stats.heap_bytes_peak.max(self.heap.bytes_live);
-        // The clock is read each time; the reactor costs a system call and is looked at once in a while.
         let look = ns > 0 || now.saturating_sub(self.last_poll) >= POLL_GAP;
+        // The clock is read each time; the reactor costs a system call and is looked at once in a while.
         if look {
+            if ns > 0 || now.saturating_sub(self.last_sample) >= SAMPLE_GAP {
+                self.last_sample = now;
+                self.publish();
+            }
+            // A stop that came before the reactor is asked may have been the reason for its last event.
+            let noticed = self.stopping || !stop::latched();
+            let may_sleep = ns > 0 && noticed && port.may_sleep(self.quiescent());
+            if may_sleep && self.id != 0 && self.shared().draining() {
+                self.shared().ports[0].kick();
+            }
             let idle = ns == sys::NEVER && self.timers.is_empty();
-            self.reactor.wait(if idle { sys::NEVER } else { ns.min(self.timers.next().saturating_sub(now)) });
+            let until_due = if idle { sys::NEVER } else { ns.min(self.timers.next().saturating_sub(now)) };
+            self.reactor.wait(if may_sleep { until_due } else { 0 });
+            if may_sleep {
+                port.awake();
+            }
         }
         if stop::latched() && !self.stopping {
             self.stop();
         }
         trace::answer(self);
-        for (t, result) in self.inbox.take() {
-            self.pool_busy -= 1;
-            if let Some(f) = self.waiting(t) {
-                f.pool_result = result;
-                let _ = self.wake(t, Outcome::Ready);
-            }
-        }
+        let _ = self.take_posts();
         let now = sys::monotonic();
         self.last_poll = now;
         self.fire(now);
@@ -332,13 +459,29 @@ impl Shard {
                 self.ready(i);
             }
         }
+        self.flush_posts();
+    }
+
+    /// Lets other threads know what this shard's heap holds.
+    pub fn publish(&self) {
+        let c = self.counters();
+        c.objects_live.set(self.heap.objects_live);
+        c.heap_bytes.set(self.heap.bytes_live);
+        self.shared().sample();
+    }
+
+    /// Value of the counter `name`, this shard's part up to date.
+    #[must_use]
+    pub fn stat(&self, name: &str) -> Option<i64> {
+        self.publish();
+        self.shared().stat(name)
     }
 
     fn fire(&mut self, now: u64) {
         while let Some(due) = self.timers.pop(now) {
             match due {
                 Due::After(i) => {
-                    self.stats.timers_fired += 1;
+                    self.counters().timers_fired.add(1);
                     if let Some(a) = self.afters.get_mut(i as usize).and_then(Option::take) {
                         self.free_afters.push(i);
                         uncharge(&mut self.ctx, actor::TIMER_BYTES);
@@ -363,7 +506,9 @@ impl Shard {
                         if let Some(f) = self.fiber(slot) {
                             f.deadline = again;
                         }
-                        self.timers.arm_fiber(again, slot);
+                        if again != sys::NEVER {
+                            self.timers.arm_fiber(again, slot);
+                        }
                         continue;
                     }
                     let _ = self.wake(token, Outcome::Deadline);
@@ -377,29 +522,21 @@ impl Shard {
         if r.handle == WAKE {
             let mut n = 0u64;
             // SAFETY: eight writable bytes; the descriptor does not block.
-            let _ = unsafe { libc::read(self.wake_fd(), (&raw mut n).cast(), 8) };
+            let _ = unsafe { libc::read(self.port().wake_fd(), (&raw mut n).cast(), 8) };
             return;
         }
-        let Some(e) = i64::try_from(r.handle).ok().and_then(|h| self.handles.get(h)) else { return };
-        e.hup |= r.hup;
-        let mut write = None;
-        if r.write {
-            write = e.writer.take();
-        }
+        let Some(d) = self.shared().handles.get(r.handle.cast_signed()) else { return };
+        let mut state = d.state();
+        state.hup |= r.hup;
         if r.read {
-            e.readable = true;
-            self.wake_reader(r.handle.cast_signed());
+            state.drained = false;
+            state.reads += 1;
+            state.wake_reader(self);
         }
-        if let Some(t) = write {
-            let _ = self.wake(t, Outcome::Ready);
-        }
-    }
-
-    /// Wakes the first fiber that waits to read the handle.
-    pub fn wake_reader(&mut self, handle: i64) {
-        while let Some(t) = self.handles.get(handle).and_then(|e| e.readers.pop_front()) {
-            if self.wake(t, Outcome::Ready) {
-                return;
+        if r.write {
+            state.writes += 1;
+            if let Some(t) = state.writer.take() {
+                let _ = self.wake(t, Outcome::Ready);
             }
         }
     }
@@ -408,7 +545,7 @@ impl Shard {
     fn stop(&mut self) {
         self.stopping = true;
         self.trace.stop();
-        self.stop_bound = sys::after(sys::monotonic(), self.config.drain_ms);
+        self.stop_bound = sys::after(sys::monotonic(), self.shared().config.drain_ms);
         let bound = self.stop_bound;
         for slot in 0..self.fibers.len() {
             let Some(f) = self.fibers.get_mut(slot) else { continue };
@@ -421,11 +558,19 @@ impl Shard {
                 self.timers.arm_fiber(bound, token.slot);
             }
         }
+        self.port().stopped.store(true, std::sync::atomic::Ordering::SeqCst);
     }
 
-    /// Nothing would happen by itself any more, but for timers and outside input.
+    /// Nothing would happen on this shard by itself any more, but for timers and outside input.
+    #[must_use]
     pub fn quiescent(&self) -> bool {
         self.queue.is_empty() && self.pool_busy == 0 && self.writes_waiting == 0
+    }
+}
+
+impl Drop for Shard {
+    fn drop(&mut self) {
+        stop::forget(self.id, self.port().wake_fd());
     }
 }
 

@@ -46,32 +46,29 @@ fn hook_release(_ctx: *mut Ctx, a: *mut c_void) {
 }
 
 /// Per class: whether an object of it may change hands as it is. Others can share parts with what the sender keeps.
+/// `texts`: it stays on its shard, where texts may be shared.
 #[must_use]
-pub fn plain_classes(shapes: &Shapes) -> Vec<bool> {
-    let plain = |ty| match shapes.ty(ty) {
+pub fn plain_classes(shapes: &Shapes, texts: bool) -> Vec<bool> {
+    let plain = |ty: TypeDesc| match ty {
         TypeDesc::Int
         | TypeDesc::Bool
         | TypeDesc::Float
-        | TypeDesc::Text
-        | TypeDesc::Bytes
-        | TypeDesc::Json
         | TypeDesc::Ordinal(_)
         | TypeDesc::Row(_)
         | TypeDesc::Actor => true,
-        TypeDesc::Nullable(inner) => !matches!(
-            shapes.ty(inner),
-            TypeDesc::Multi(_)
-                | TypeDesc::Map(..)
-                | TypeDesc::Object(_)
-                | TypeDesc::Union(_)
-                | TypeDesc::Interface
-                | TypeDesc::Nullable(_)
-        ),
-        TypeDesc::Multi(_) | TypeDesc::Map(..) | TypeDesc::Object(_) | TypeDesc::Union(_) | TypeDesc::Interface => {
-            false
-        }
+        TypeDesc::Text | TypeDesc::Bytes | TypeDesc::Json => texts,
+        TypeDesc::Multi(_)
+        | TypeDesc::Map(..)
+        | TypeDesc::Object(_)
+        | TypeDesc::Union(_)
+        | TypeDesc::Interface
+        | TypeDesc::Nullable(_) => false,
     };
-    shapes.classes.iter().map(|c| c.fields.iter().all(|f| plain(f.ty))).collect()
+    let field = |ty| match shapes.ty(ty) {
+        TypeDesc::Nullable(inner) => plain(shapes.ty(inner)),
+        ty => plain(ty),
+    };
+    shapes.classes.iter().map(|c| c.fields.iter().all(|f| field(f.ty))).collect()
 }
 
 /// Per class: offsets of the fields that hold an actor's address or nil.
@@ -86,7 +83,7 @@ pub fn actor_fields(shapes: &Shapes) -> Vec<Vec<u32>> {
     shapes.classes.iter().map(fields).collect()
 }
 
-/// Makes a message independent of what its sender keeps. Consumes it; null with a pending trap 4 when memory is short.
+/// Makes a message independent of what its sender keeps; `plain` says of which classes it is already. Consumes it; null with a pending trap 4 when memory is short.
 pub fn hand_over(ctx: &mut Ctx, plain: &[bool], msg: *mut Obj) -> *mut Obj {
     if msg.is_null() {
         return msg;

@@ -1,13 +1,15 @@
 //! The stop latch: set by SIGTERM or SIGINT once a program asked for it, never reset. The signal handler only touches
-//! atomics and an eventfd.
+//! atomics and the shards' eventfds.
 
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 
 static INSTALLED: AtomicBool = AtomicBool::new(false);
 static LATCH: AtomicBool = AtomicBool::new(false);
 static INTERRUPTS: AtomicI32 = AtomicI32::new(0);
-/// Eventfd of shard 0, -1 while there is none.
-static WAKE: AtomicI32 = AtomicI32::new(-1);
+/// Most shards.
+const SHARDS: usize = 256;
+/// Eventfds of the shards, 0 for none.
+static WAKE: [AtomicI32; SHARDS] = [const { AtomicI32::new(0) }; SHARDS];
 
 extern "C" fn on_signal(signal: libc::c_int) {
     if signal == libc::SIGINT && INTERRUPTS.fetch_add(1, Ordering::Relaxed) > 0 {
@@ -15,16 +17,20 @@ extern "C" fn on_signal(signal: libc::c_int) {
         unsafe { libc::_exit(130) };
     }
     LATCH.store(true, Ordering::Release);
-    let fd = WAKE.load(Ordering::Relaxed);
-    if fd >= 0 {
-        let one = 1u64;
-        // SAFETY: `write` is async-signal-safe and the bytes are readable; the interrupted code's errno is kept.
-        unsafe {
-            let errno = *libc::__errno_location();
-            let _ = libc::write(fd, (&raw const one).cast(), 8);
-            *libc::__errno_location() = errno;
-        }
+    wake_all();
+}
+
+/// Wakes every shard. Async-signal-safe.
+pub fn wake_all() {
+    let one = 1u64;
+    // SAFETY: the interrupted code's errno is kept.
+    let errno = unsafe { *libc::__errno_location() };
+    for fd in WAKE.iter().map(|w| w.load(Ordering::Relaxed)).filter(|fd| *fd > 0) {
+        // SAFETY: `write` is async-signal-safe and the bytes are readable.
+        let _ = unsafe { libc::write(fd, (&raw const one).cast(), 8) };
     }
+    // SAFETY: as above.
+    unsafe { *libc::__errno_location() = errno };
 }
 
 /// The latch, without installing anything.
@@ -35,9 +41,8 @@ pub fn latched() -> bool {
 
 /// `env.stopping()`: the first call installs the handlers.
 #[must_use]
-pub fn stopping(wake_fd: i32) -> bool {
+pub fn stopping() -> bool {
     if !INSTALLED.swap(true, Ordering::AcqRel) {
-        WAKE.store(wake_fd, Ordering::Release);
         for signal in [libc::SIGTERM, libc::SIGINT] {
             // SAFETY: a zeroed action with a valid handler; the handler is async-signal-safe.
             unsafe {
@@ -51,7 +56,16 @@ pub fn stopping(wake_fd: i32) -> bool {
     latched()
 }
 
-/// The eventfd is about to be closed.
-pub fn forget(wake_fd: i32) {
-    let _ = WAKE.compare_exchange(wake_fd, -1, Ordering::AcqRel, Ordering::Relaxed);
+/// Signals wake this shard from now on.
+pub fn watch(shard: u16, wake_fd: i32) {
+    if let Some(w) = WAKE.get(usize::from(shard)) {
+        w.store(wake_fd, Ordering::Release);
+    }
+}
+
+/// The shard's eventfd is about to be closed.
+pub fn forget(shard: u16, wake_fd: i32) {
+    if let Some(w) = WAKE.get(usize::from(shard)) {
+        let _ = w.compare_exchange(wake_fd, 0, Ordering::AcqRel, Ordering::Relaxed);
+    }
 }

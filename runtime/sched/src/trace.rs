@@ -5,23 +5,18 @@
 //! A line is `wotrace SHARD SECONDS EVENT …`; the seconds are monotonic, so that the lines of several shards can be
 //! sorted together.
 
-use crate::actor::Actor;
 use crate::fiber::{Fiber, Outcome, Wait};
 use crate::shard::Shard;
-use crate::{report, sys};
+use crate::{report, stop, sys};
 use std::fmt::Write as _;
-use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 use values::ctx::Image;
 
 /// Events a shard keeps.
 pub const KEPT: usize = 4096;
-/// Most shards of a process.
-const SHARDS: usize = 256;
 
 /// How often a dump was asked for.
 static REQUESTS: AtomicU32 = AtomicU32::new(0);
-/// Eventfds of the shards that trace; -1 where there is none.
-static WAKES: [AtomicI32; SHARDS] = [const { AtomicI32::new(-1) }; SHARDS];
 
 #[derive(Clone, Copy)]
 enum What {
@@ -55,30 +50,27 @@ struct Ring {
     seen: usize,
     /// Requests that were answered.
     answered: u32,
-    shard: u32,
-    wake_fd: i32,
+    shard: u16,
 }
 
 /// A shard's ring, if it has one.
 pub struct Trace(Option<Box<Ring>>);
 
 impl Trace {
-    /// A ring for this shard if `on`, and SIGUSR1 taken. `wake_fd` is the eventfd that ends the shard's waiting.
+    /// A ring for this shard if `on`, and SIGUSR1 taken.
     #[must_use]
-    pub fn new(on: bool, shard: u32, wake_fd: i32) -> Trace {
+    pub fn new(on: bool, shard: u16) -> Trace {
         if !on {
             return Trace(None);
         }
-        let free = |w: &&AtomicI32| w.compare_exchange(-1, wake_fd, Ordering::AcqRel, Ordering::Relaxed).is_ok();
-        let _ = WAKES.iter().find(free);
         listen();
         let answered = REQUESTS.load(Ordering::Acquire);
-        Trace(Some(Box::new(Ring { events: Vec::with_capacity(KEPT), seen: 0, answered, shard, wake_fd })))
+        Trace(Some(Box::new(Ring { events: Vec::with_capacity(KEPT), seen: 0, answered, shard })))
     }
 
-    pub fn spawn(&mut self, actor: &Actor) {
+    pub fn spawn(&mut self, actor: u64, class: u32) {
         if let Some(ring) = &mut self.0 {
-            ring.push(What::Spawn, actor.id, actor.class, NONE);
+            ring.push(What::Spawn, actor, class, NONE);
         }
     }
 
@@ -111,16 +103,6 @@ impl Trace {
     pub fn stop(&mut self) {
         if let Some(ring) = &mut self.0 {
             ring.push(What::Stop, 0, NONE, NONE);
-        }
-    }
-}
-
-impl Drop for Trace {
-    fn drop(&mut self) {
-        if let Some(ring) = &self.0 {
-            let mine =
-                |w: &&AtomicI32| w.compare_exchange(ring.wake_fd, -1, Ordering::AcqRel, Ordering::Relaxed).is_ok();
-            let _ = WAKES.iter().find(mine);
         }
     }
 }
@@ -221,22 +203,11 @@ pub fn answer(s: &mut Shard) {
 /// Asks every shard for its events. Async-signal-safe.
 pub fn request() {
     let _ = REQUESTS.fetch_add(1, Ordering::AcqRel);
-    let one = 1u64;
-    for fd in &WAKES {
-        let fd = fd.load(Ordering::Acquire);
-        if fd >= 0 {
-            // SAFETY: `write` is async-signal-safe and the bytes are readable.
-            let _ = unsafe { libc::write(fd, (&raw const one).cast(), 8) };
-        }
-    }
+    stop::wake_all();
 }
 
 extern "C" fn on_signal(_: libc::c_int) {
-    // SAFETY: the thread's own error number, which the interrupted code may be about to read.
-    let errno = unsafe { *libc::__errno_location() };
     request();
-    // SAFETY: as above.
-    unsafe { *libc::__errno_location() = errno };
 }
 
 fn listen() {

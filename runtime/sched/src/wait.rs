@@ -1,7 +1,8 @@
 //! Waits that are no I/O: sleeping, work on the helper threads, work that needs a deep stack.
 
-use crate::fiber::{self, Outcome, Wait};
+use crate::fiber::{self, Outcome, Token, Wait};
 use crate::park::park;
+use crate::shared::Post;
 use crate::sys;
 use values::ctx::Ctx;
 
@@ -25,7 +26,13 @@ pub fn blocking<T: Send + 'static>(ctx: &mut Ctx, wait: Wait, job: impl FnOnce()
         return None;
     }
     let token = s.begin_wait(f);
-    if !s.pool.submit(token, Box::new(move || Box::new(job()))) {
+    let shared = s.share();
+    let done = move |to: Token, result| {
+        if let Some(port) = shared.port(to.shard) {
+            port.hand(vec![Post::Done { to, result }]);
+        }
+    };
+    if !s.shared().pool.submit(token, move || Box::new(job()), done) {
         ctx.raise(abi::trap::IO, &sys::text(libc::EAGAIN));
         return None;
     }

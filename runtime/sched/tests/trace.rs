@@ -143,7 +143,7 @@ fn the_ring_keeps_the_latest_events() {
 fn a_stop_is_an_event() {
     extern "C" fn main(c: *mut Ctx) -> i64 {
         let c = ctx(c);
-        let _ = sched::stop::stopping(sched::shard::current().unwrap().wake_fd());
+        let _ = sched::stop::stopping();
         // SAFETY: a plain system call.
         let _ = unsafe { libc::raise(libc::SIGTERM) };
         wait::sleep(c, 60_000);

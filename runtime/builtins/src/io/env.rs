@@ -22,7 +22,7 @@ extern "C" fn get(ctx: *mut Ctx, name: *const Obj) -> *mut Obj {
 }
 
 extern "C" fn stopping(ctx: *mut Ctx) -> i64 {
-    entry(ctx, |ctx| i64::from(stop::stopping(fiber::of(ctx).shard().wake_fd())))
+    entry(ctx, |_| i64::from(stop::stopping()))
 }
 
 extern "C" fn stat(ctx: *mut Ctx, name: *const Obj) -> Pair {

@@ -3,7 +3,6 @@
 
 use super::Pair;
 use abi::desc::{ClassDesc, ClassKind, FIXED_TYPES, FieldDesc, Shapes, TYPE_BOOL, TYPE_INT};
-use sched::shard::Shard;
 use values::ctx::{Ctx, Image, MainFn};
 use values::object::{self, Obj};
 
@@ -47,9 +46,8 @@ fn run(main: MainFn) -> (i32, i64) {
         args: vec![b"one".to_vec(), b"two".to_vec()],
     }));
     let config = sched::config::read("test", |_| None).config;
-    let mut s = Shard::new(config, image).unwrap();
-    let status = sched::run::run(&raw mut *s);
-    (status, s.heap.objects_live)
+    let ended = sched::run::run(config, image).unwrap();
+    (ended.status, ended.objects_live)
 }
 
 fn text(c: *mut Ctx, s: &str) -> *mut Obj {

@@ -4,7 +4,7 @@
 use abi::desc::{ClassDesc, ClassKind, FIXED_TYPES, FieldDesc, Reply, Shapes, TYPE_INT, TYPE_TEXT, TypeDesc};
 use sched::actor::{self, Actor, Answer};
 use sched::config::{self, Config};
-use sched::shard::Shard;
+use sched::run::Ended;
 use std::process::Command;
 use std::sync::Mutex;
 use values::ctx::{Ctx, Image, MainFn, ReceiveFn};
@@ -55,22 +55,14 @@ pub fn image(main: MainFn, receives: &[ReceiveFn]) -> &'static Image {
 
 pub fn config() -> Config {
     let mut c = config::read("test", |_| None).config;
+    c.shards = 1;
     c.mailbox = 8;
     c.release_all = true;
     c
 }
 
-/// What a run left behind.
-pub struct Left {
-    pub status: i32,
-    pub objects_live: i64,
-    pub stats: sched::stats::Stats,
-}
-
-pub fn run(config: Config, main: MainFn, receives: &[ReceiveFn]) -> Left {
-    let mut s = Shard::new(config, image(main, receives)).unwrap();
-    let status = sched::run::run(&raw mut *s);
-    Left { status, objects_live: s.heap.objects_live, stats: std::mem::take(&mut s.stats) }
+pub fn run(config: Config, main: MainFn, receives: &[ReceiveFn]) -> Ended {
+    sched::run::run(config, image(main, receives)).unwrap()
 }
 
 /// Lines that the functions of one test note, in order.

@@ -1,0 +1,336 @@
+//! Messages: handing them over, the mailbox and its cap, giving way to a busy target, monitors and timers.
+
+use super::life::{list, release_in, suspect};
+use super::{Actor, Envelope, Monitor, Rare, TIMER_BYTES, at, retain};
+use crate::counts::Phase;
+use crate::fiber::{self, Outcome, Token, Wait};
+use crate::park::park;
+use crate::shard::Shard;
+use crate::shared::Post;
+use crate::{shim, sys};
+use abi::trap;
+use std::sync::atomic::Ordering;
+use values::ctx::Ctx;
+use values::cycles::with_relief;
+use values::object::{Obj, charge_extra, uncharge};
+
+/// How long a sender gives way to a busy target, in milliseconds.
+const GIVE_WAY_MS: i64 = 200;
+/// Least time between two notices of one target, in nanoseconds.
+const NOTICE_GAP: u64 = 1_000_000_000;
+
+/// What became of an attempt to put a message into a mailbox.
+enum Put {
+    Done,
+    /// The target is gone; the message is still the caller's.
+    Gone,
+    Full,
+}
+
+/// One attempt, from any shard. `waited`: the sender has waited for room; others queue behind those who wait.
+fn put(s: &mut Shard, target: *mut Actor, msg: *mut Obj, caller: Token, waited: bool) -> Put {
+    let a = at(target);
+    let home = a.is_home(s);
+    match a.counts.phase() {
+        Phase::Gone => return Put::Gone,
+        Phase::Idle if home => begin(s, target, msg, caller),
+        Phase::Idle | Phase::Ready | Phase::Parked => {
+            if a.counts.crowded() && !waited {
+                return Put::Full;
+            }
+            let Some(waiting) = a.counts.reserve(s.mailbox, s.alone) else { return Put::Full };
+            let c = s.counters();
+            if i64::from(waiting) > c.mailbox_peak.get() {
+                c.mailbox_peak.set(i64::from(waiting));
+            }
+            if home {
+                a.local().mailbox.push_back(Envelope { msg, caller });
+            } else {
+                c.messages_cross.add(1);
+                s.post(a.home, Post::Message { to: target, msg, caller });
+            }
+        }
+    }
+    s.counters().messages.add(1);
+    Put::Done
+}
+
+/// An idle actor gets a message.
+fn begin(s: &mut Shard, actor: *mut Actor, msg: *mut Obj, caller: Token) {
+    let a = at(actor);
+    a.counts.set_phase(Phase::Ready);
+    list(s, actor);
+    a.local().fiber = s.start_delivery(actor, msg, caller);
+}
+
+/// A message of another shard has come; its place was reserved.
+pub fn arrive(s: &mut Shard, to: *mut Actor, msg: *mut Obj, caller: Token) {
+    let a = at(to);
+    match a.counts.phase() {
+        Phase::Ready | Phase::Parked if !s.ending => {
+            a.local().mailbox.push_back(Envelope { msg, caller });
+            return;
+        }
+        Phase::Idle if !s.ending => begin(s, to, msg, caller),
+        _ => {
+            let _ = s.wake(caller, Outcome::Closed);
+            shim::release(&mut s.ctx, msg);
+        }
+    }
+    a.counts.leave(s.alone);
+    if a.counts.phase() == Phase::Gone || s.ending {
+        suspect(s, to);
+    } else {
+        give_room(s, to);
+    }
+}
+
+/// The next message of an actor whose fiber is done with one.
+pub(super) fn next_message(s: &mut Shard, actor: *mut Actor) -> Option<Envelope> {
+    let a = at(actor);
+    let l = a.local();
+    let next = l.mailbox.pop_front()?;
+    if l.mailbox.is_empty() && l.mailbox.capacity() > 64 {
+        l.mailbox = std::collections::VecDeque::new();
+    }
+    a.counts.leave(s.alone);
+    if l.rare.is_some() {
+        give_room(s, actor);
+    }
+    Some(next)
+}
+
+/// Wakes senders that wait for room, as many as there is room for, once a quarter of the mailbox is free: waking each
+/// for one place would have sender and target take turns.
+pub(super) fn give_room(s: &mut Shard, actor: *mut Actor) {
+    let a = at(actor);
+    if a.local().rare.as_ref().is_none_or(|r| r.space.is_empty()) {
+        return;
+    }
+    let free = s.mailbox.saturating_sub(a.counts.waiting());
+    if a.counts.phase() == Phase::Ready && free < s.mailbox.div_ceil(4) {
+        return;
+    }
+    wake_senders(s, actor, free);
+}
+
+/// Wakes senders that wait for room, `most` of them.
+fn wake_senders(s: &mut Shard, actor: *mut Actor, most: u32) {
+    let a = at(actor);
+    let Some(rare) = a.local().rare.as_mut() else { return };
+    for _ in 0..most {
+        let Some(t) = rare.space.pop_front() else { break };
+        let _ = s.wake(t, Outcome::Ready);
+    }
+    a.counts.set_crowded(!rare.space.is_empty());
+}
+
+/// The wait of an actor's fiber is over; null: of `main`.
+pub fn woken(actor: *mut Actor) {
+    if !actor.is_null() {
+        at(actor).counts.set_phase(Phase::Ready);
+    }
+}
+
+/// The actor's fiber begins to wait for something other than room: senders need not give way any longer.
+pub fn parked(s: &mut Shard, actor: *mut Actor) {
+    at(actor).counts.set_phase(Phase::Parked);
+    wake_senders(s, actor, u32::MAX);
+}
+
+/// On the home shard: a sender has found the mailbox full and waits to try again.
+pub fn wait_for_room(s: &mut Shard, actor: *mut Actor, sender: Token) {
+    let a = at(actor);
+    let full = a.counts.waiting() >= s.mailbox || a.counts.crowded();
+    if !full || !matches!(a.counts.phase(), Phase::Idle | Phase::Ready) {
+        let _ = s.wake(sender, Outcome::Ready);
+        return;
+    }
+    let rare = a.local().rare.get_or_insert_default();
+    // Waits that are over leave at the front: each lasts 200 ms at most, and looking through all of them would cost the
+    // square of a crowd.
+    while rare.space.front().is_some_and(|t| t.shard == s.id && s.waiting(*t).is_none()) {
+        let _ = rare.space.pop_front();
+    }
+    rare.space.push_back(sender);
+    a.counts.set_crowded(true);
+}
+
+/// Puts a message of a fiber, giving way to a busy target whose mailbox is full. False: the message is released; a
+/// trap is pending unless the target is gone.
+pub(super) fn put_or_wait(ctx: &mut Ctx, target: *mut Actor, msg: *mut Obj, for_call: bool) -> bool {
+    let mut until = 0;
+    let mut last = false;
+    loop {
+        let f = fiber::of(ctx);
+        let s = f.shard();
+        // The token of the wait that begins right after a successful put.
+        let caller = if for_call { s.begin_wait(f) } else { Token::NONE };
+        match put(s, target, msg, caller, until > 0) {
+            Put::Done => return true,
+            Put::Gone => {
+                s.counters().messages_dropped.add(1);
+                shim::release(ctx, msg);
+                return false;
+            }
+            Put::Full => {}
+        }
+        if last {
+            s.counters().messages_dropped.add(1);
+            shim::release(ctx, msg);
+            ctx.raise(trap::ACTOR, "actor mailbox full");
+            return false;
+        }
+        let now = sys::monotonic();
+        if until == 0 {
+            until = sys::after(now, GIVE_WAY_MS);
+        }
+        let a = at(target);
+        // One more try once it is known that the target will not make room: it may have taken a message before it began
+        // to wait.
+        last = target == f.actor || now >= until || a.counts.phase() == Phase::Parked;
+        if last {
+            continue;
+        }
+        let token = s.begin_wait(f);
+        if a.is_home(s) {
+            wait_for_room(s, target, token);
+        } else {
+            retain(target);
+            s.post(a.home, Post::Space { of: target, sender: token });
+        }
+        if park(ctx, Wait::Space, until) == Outcome::Unwind {
+            shim::release(ctx, msg);
+            return false;
+        }
+    }
+}
+
+/// `send`. Consumes the message. Traps 6 and 13.
+pub fn send(ctx: &mut Ctx, target: *mut Actor, msg: *mut Obj) {
+    if refused(ctx, target, msg, "send: nil actor address", "send: nil message") {
+        return;
+    }
+    let msg = hand_over(ctx, at(target).home, msg);
+    if !msg.is_null() {
+        let _ = put_or_wait(ctx, target, msg, false);
+    }
+}
+
+/// The message, independent of what its sender keeps; null with a pending trap 4.
+pub(super) fn hand_over(ctx: &mut Ctx, home: u16, msg: *mut Obj) -> *mut Obj {
+    let s = fiber::of(ctx).shard();
+    shim::hand_over(ctx, if home == s.id { &s.plain } else { &s.flat }, msg)
+}
+
+pub(super) fn refused(ctx: &mut Ctx, target: *mut Actor, msg: *mut Obj, no_target: &str, no_msg: &str) -> bool {
+    let text = if target.is_null() {
+        no_target
+    } else if msg.is_null() {
+        no_msg
+    } else {
+        return false;
+    };
+    shim::release(ctx, msg);
+    ctx.raise(trap::BOUNDS, text);
+    true
+}
+
+/// `monitor`. Consumes the notice. Traps 6.
+pub fn monitor(ctx: &mut Ctx, watched: *mut Actor, observer: *mut Actor, notice: *mut Obj) {
+    let target = if observer.is_null() { observer } else { watched };
+    if refused(ctx, target, notice, "monitor: nil actor address", "monitor: nil notice message") {
+        return;
+    }
+    let notice = hand_over(ctx, at(observer).home, notice);
+    if notice.is_null() {
+        return;
+    }
+    let s = fiber::of(ctx).shard();
+    let w = at(watched);
+    if w.counts.phase() == Phase::Gone {
+        deliver(s, observer, notice, "death notice");
+        return;
+    }
+    retain(observer);
+    if w.is_home(s) {
+        watch(s, watched, observer, notice);
+    } else {
+        retain(watched);
+        s.post(w.home, Post::Monitor { watched, observer, notice });
+    }
+}
+
+/// On the home shard of `watched`: keeps the notice until it dies. Consumes the address of the observer.
+pub fn watch(s: &mut Shard, watched: *mut Actor, observer: *mut Actor, notice: *mut Obj) {
+    let w = at(watched);
+    if w.counts.phase() == Phase::Gone || s.ending {
+        deliver(s, observer, notice, "death notice");
+        release_in(s, observer);
+    } else {
+        w.local().rare.get_or_insert_with(|| Box::new(Rare::default())).monitors.push(Monitor { observer, notice });
+    }
+}
+
+/// `time.after`. Consumes the message. Traps 6.
+pub fn after(ctx: &mut Ctx, ms: i64, target: *mut Actor, msg: *mut Obj) {
+    if refused(ctx, target, msg, "time.after: nil actor address", "time.after: nil message") {
+        return;
+    }
+    let msg = hand_over(ctx, at(target).home, msg);
+    if msg.is_null() {
+        return;
+    }
+    if ms > 0 && !with_relief(ctx, |ctx| charge_extra(ctx, TIMER_BYTES)) {
+        shim::release(ctx, msg);
+        return;
+    }
+    let s = fiber::of(ctx).shard();
+    s.counters().timers_armed.add(1);
+    if ms <= 0 {
+        s.counters().timers_fired.add(1);
+        deliver(s, target, msg, "timer message");
+        return;
+    }
+    retain(target);
+    let due = sys::after(sys::monotonic(), ms);
+    let home = at(target).home;
+    if home == s.id {
+        arm(s, due, target, msg);
+    } else {
+        s.post(home, Post::After { due, to: target, msg });
+    }
+}
+
+/// On the target's home shard: sends the message when it is due. Consumes an address of the target.
+pub fn arm(s: &mut Shard, due: u64, target: *mut Actor, msg: *mut Obj) {
+    if s.ending {
+        uncharge(&mut s.ctx, TIMER_BYTES);
+        shim::release(&mut s.ctx, msg);
+        release_in(s, target);
+    } else {
+        s.arm_after(due, target, msg);
+    }
+}
+
+/// A message of the runtime itself, which has no sender to trap. Consumes it; the caller holds an address.
+pub fn deliver(s: &mut Shard, target: *mut Actor, msg: *mut Obj, what: &str) {
+    let put = if s.ending { Put::Gone } else { put(s, target, msg, Token::NONE, true) };
+    match put {
+        Put::Done => return,
+        Put::Gone => {}
+        Put::Full => {
+            let (a, now) = (at(target), sys::monotonic());
+            let last = a.last_notice.load(Ordering::Relaxed);
+            if (last == 0 || now.saturating_sub(last) >= NOTICE_GAP)
+                && a.last_notice.compare_exchange(last, now, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+            {
+                s.out.flush();
+                let class = s.class_name(a.class);
+                sys::stderr_line(&format!("{}: {class}: mailbox full, {what} dropped", s.shared().config.program));
+            }
+        }
+    }
+    s.counters().messages_dropped.add(1);
+    shim::release(&mut s.ctx, msg);
+}

@@ -1,0 +1,106 @@
+//! Actors: records with an address count, state and a bounded mailbox. An idle actor holds no fiber. What all shards may
+//! touch of a record is atomic (`counts`); the rest belongs to the actor's home shard.
+//!
+//! `mail` sends and delivers, `call` waits for replies, `life` has birth, turns, death and reclaiming.
+
+mod call;
+mod life;
+mod mail;
+
+pub use call::{Answer, Probe, call, call_timer, probe};
+pub use life::{die_unstarted, discard, empty, release, release_in, release_later, spawn, suspect, sweep, turn};
+pub use mail::{after, arm, arrive, deliver, monitor, parked, send, wait_for_room, watch, woken};
+
+use crate::counts::Counts;
+use crate::fiber::Token;
+use crate::shard::Shard;
+use std::cell::UnsafeCell;
+use std::collections::VecDeque;
+use std::sync::atomic::AtomicU64;
+use values::object::Obj;
+
+/// What a pending timer counts in the program's memory, besides its message: its places in the shard's lists.
+pub const TIMER_BYTES: usize = 64;
+
+/// A waiting message, owned, and the wait that its reply ends.
+struct Envelope {
+    msg: *mut Obj,
+    caller: Token,
+}
+
+struct Monitor {
+    observer: *mut Actor,
+    notice: *mut Obj,
+}
+
+/// What few actors have.
+#[derive(Default)]
+struct Rare {
+    /// Senders that wait for room.
+    space: VecDeque<Token>,
+    monitors: Vec<Monitor>,
+}
+
+/// No place in a list, no fiber.
+const NONE: u32 = u32::MAX;
+
+pub struct Actor {
+    pub counts: Counts,
+    /// Numbers actors from 1; `main` is 0.
+    pub id: u64,
+    pub class: u32,
+    pub home: u16,
+    /// Fields of the state that can hold an address, at most 255.
+    own_slots: u8,
+    /// Time of the last notice about a full mailbox.
+    last_notice: AtomicU64,
+    local: UnsafeCell<Local>,
+}
+
+/// The part of a record that its home shard alone touches.
+struct Local {
+    state: *mut Obj,
+    mailbox: VecDeque<Envelope>,
+    rare: Option<Box<Rare>>,
+    /// Slot of the delivery fiber while busy.
+    fiber: u32,
+    /// Place in the shard's list of actors that have had a message and are not gone.
+    listed: u32,
+    /// In the shard's queue of actors that may be unreachable.
+    queued: bool,
+}
+
+impl Actor {
+    /// The home shard's part. Short-lived: nothing that runs meanwhile may ask for it again.
+    #[allow(clippy::mut_from_ref, reason = "one thread uses it, as the comment inside says")]
+    fn local<'a>(&self) -> &'a mut Local {
+        // SAFETY: called on the home shard's thread only; callers drop the reference before they call what may come
+        // back to the same record.
+        unsafe { &mut *self.local.get() }
+    }
+
+    /// The delivery fiber while busy.
+    #[must_use]
+    pub fn fiber(&self) -> u32 {
+        self.local().fiber
+    }
+
+    #[must_use]
+    fn is_home(&self, s: &Shard) -> bool {
+        self.home == s.id
+    }
+}
+
+/// Counts one more address. Null is allowed.
+pub extern "C" fn retain(actor: *mut Actor) {
+    if !actor.is_null() {
+        // SAFETY: the caller holds an address, so the record lives.
+        unsafe { &*actor }.counts.retain();
+    }
+}
+
+/// The record behind an address.
+fn at<'a>(actor: *mut Actor) -> &'a Actor {
+    // SAFETY: callers hold an address, or a reserved place in the mailbox, which keep the record.
+    unsafe { &*actor }
+}
