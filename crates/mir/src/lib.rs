@@ -15,9 +15,11 @@ pub mod ir;
 mod lower;
 mod opt;
 mod passes;
+mod plan;
 mod quiet;
 mod reach;
 mod shapes;
+mod tables;
 mod verify;
 
 pub use dump::dump;

@@ -80,11 +80,6 @@ pub fn has_main(hir: &Hir) -> bool {
     hir.main.is_some()
 }
 
-/// Why a program without errors cannot be run all the same.
-pub fn refusal(hir: &Hir) -> Option<Diagnostic> {
-    analysis::refuse_store(hir)
-}
-
 /// What the first fiber runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Entry {
@@ -97,7 +92,7 @@ pub enum Entry {
 pub fn run(hir: &Hir, project: &Project, passes: Passes, entry: Entry, args: Vec<Vec<u8>>) -> Result<i32, String> {
     let files = project.files.iter().map(|f| f.display.clone()).collect();
     let code = compile(hir, project, entry, passes, Machine::Host, files)?;
-    Ok(sched::run(codegen::load(code, args)?))
+    Ok(builtins::run(codegen::load(code, args)?))
 }
 
 /// The program as bytes for `run_built`, which any machine may load.
@@ -122,7 +117,7 @@ pub fn run_built(code: &[u8], args: Vec<Vec<u8>>) -> Result<i32, NotRun> {
     if !missing.is_empty() {
         return Err(NotRun::Machine(missing.join(", ")));
     }
-    Ok(sched::run(codegen::load(code, args).map_err(NotRun::Failed)?))
+    Ok(builtins::run(codegen::load(code, args).map_err(NotRun::Failed)?))
 }
 
 /// The path of a file below the project, or below the key of its dependency: a built program says nothing about the

@@ -3,13 +3,13 @@
 
 use super::classes::distinct_fields;
 use super::{ClassSource, Decls};
-use crate::env::Env;
+use crate::env::{Env, ModuleId};
 use crate::gc::traced_by_structure;
-use crate::hir::{ClassId, UnionId};
+use crate::hir::{ClassId, Storage, UnionId};
 use crate::types::{Ty, TyKind};
 use diagnostics::Diagnostic;
-use rustc_hash::FxHashSet;
-use syntax::ast::{AnnotationArgs, Class, TableValue};
+use rustc_hash::{FxHashMap, FxHashSet};
+use syntax::ast::{AnnotationArgs, Class, Field, Ident, TableValue};
 
 pub(super) fn check(env: &Env<'_>, decls: &Decls<'_>, diags: &mut Vec<Diagnostic>) {
     let tables: Vec<(ClassId, &Class)> = decls
@@ -74,6 +74,63 @@ fn is_durable(class: &Class) -> bool {
             .any(|a| a.key.name == "durable" && matches!(&a.value, TableValue::Word(word) if word == "false")),
         AnnotationArgs::None => false,
     })
+}
+
+/// Notes how the rows of each class are kept.
+pub(super) fn record(env: &mut Env<'_>, decls: &Decls<'_>) {
+    for decl in &decls.classes {
+        let ClassSource::Class(class) = decl.source else { continue };
+        let column = |name: &Ident| env.field(decl.class, &name.name).map(|(index, _)| index);
+        let is_unique = |field: &&Field| field.annotations.iter().any(|a| a.name.name == "unique");
+        let mut storage = Storage {
+            durable: env.is_table(decl.class) && is_durable(class),
+            unique: class.fields.iter().filter(is_unique).filter_map(|f| column(&f.name)).collect(),
+            ..Storage::default()
+        };
+        let args = class.annotations.iter().filter_map(|annotation| match &annotation.args {
+            AnnotationArgs::Table(args) => Some(args),
+            AnnotationArgs::None => None,
+        });
+        for arg in args.flatten() {
+            match &arg.value {
+                TableValue::Text(label) if arg.key.name == "name" => {
+                    storage.label = Some(String::from_utf8_lossy(label).into_owned());
+                }
+                TableValue::Names(names) if arg.key.name == "index" => {
+                    storage.indexes.push(names.iter().filter_map(column).collect());
+                }
+                _ => {}
+            }
+        }
+        if let Some(class) = env.program.classes.get_mut(decl.class.0 as usize) {
+            class.storage = storage;
+        }
+    }
+}
+
+/// Notes which classes stand in modules of the project or in modules that those reach, by `use` or by naming something
+/// in them (tables specification 2.1). After all bodies.
+pub(crate) fn mark_declared(env: &mut Env<'_>) {
+    let mut reached: Vec<bool> = env.modules.iter().map(|m| m.package == 0).collect();
+    let used = env.files.iter().flat_map(|file| file.used_modules.keys().map(|module| (file.module, *module)));
+    let edges: Vec<(ModuleId, ModuleId)> = used.chain(env.reached.borrow().iter().copied()).collect();
+    let mut work: Vec<ModuleId> =
+        (0..).map(ModuleId).zip(&reached).filter(|(_, reached)| **reached).map(|(id, _)| id).collect();
+    let mut targets: FxHashMap<ModuleId, Vec<ModuleId>> = FxHashMap::default();
+    for (from, to) in edges {
+        targets.entry(from).or_default().push(to);
+    }
+    while let Some(module) = work.pop() {
+        for to in targets.get(&module).into_iter().flatten() {
+            if reached.get_mut(to.0 as usize).is_some_and(|slot| !std::mem::replace(slot, true)) {
+                work.push(*to);
+            }
+        }
+    }
+    for (class, info) in env.program.classes.iter_mut().zip(&env.classes) {
+        let module = info.origin.map(|origin| origin.module);
+        class.storage.declared = module.and_then(|m| reached.get(m.0 as usize)).is_some_and(|reached| *reached);
+    }
 }
 
 /// Classes and unions all of whose contents are known to be storable.

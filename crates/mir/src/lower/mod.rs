@@ -8,8 +8,10 @@ mod expr;
 mod module;
 mod operator;
 mod place;
+mod query;
 mod stmt;
 mod switch;
+mod table;
 mod value;
 
 use crate::builder::Builder;
@@ -103,6 +105,8 @@ struct FnLower<'c, 'a> {
     params: &'a [Mode],
     result: Shape,
     is_main: bool,
+    /// Where the clauses of the query at hand find the values that the store has read for them.
+    gathered: Option<query::Gathered>,
 }
 
 /// Lowers the function `id`.
@@ -122,6 +126,7 @@ fn lower_func<'a>(cx: &mut Cx<'a>, id: hir::FuncId, func: &'a hir::Func) -> Func
         params: &func.params,
         result,
         is_main,
+        gathered: None,
     };
     f.b.line = func.span.start;
     for (i, local) in func.locals.iter().enumerate().take(func.params.len()) {
@@ -190,6 +195,7 @@ fn lower_default(cx: &mut Cx<'_>, class: ClassId) -> Func {
         params: &[],
         result,
         is_main: false,
+        gathered: None,
     };
     f.b.line = span.start;
     let object = f.default_object(class);
