@@ -211,6 +211,37 @@ extern "C" fn table_backlink_len(ctx: *mut Ctx, table: u64, index: u64, id: u64)
     })
 }
 
+/// The columns of a row as a fresh object of its class; null where there is no such row, and beside a pending trap.
+fn row_object(ctx: &mut Ctx, class: u32, id: u64) -> *mut Obj {
+    let shapes = object::shapes(ctx);
+    let Some(store) = store(ctx) else { return std::ptr::null_mut() };
+    let Some(table) = shapes.tables.iter().position(|table| table.class == class) else { return std::ptr::null_mut() };
+    let obj = object::new(ctx, class);
+    if obj.is_null() {
+        return obj;
+    }
+    let fields = class_of(ctx, store, table as u32).map_or(&[][..], |class| &class.fields);
+    let read = store.read_row(table as u32, id, |cells| {
+        for (field, cell) in fields.iter().zip(cells) {
+            let Words(first, second) = words_of(ctx, field.ty, *cell);
+            // SAFETY: the class's description keeps fields within the object, which is this function's own.
+            unsafe {
+                let at = obj.cast::<u8>().add(field.offset as usize).cast::<u64>();
+                at.write(first);
+                if object::plans(ctx).words(field.ty) == 2 {
+                    at.add(1).write(second);
+                }
+            }
+        }
+    });
+    if read.is_ok() && ctx.trap == 0 {
+        return obj;
+    }
+    // SAFETY: the only reference.
+    unsafe { object::release(ctx, obj) };
+    std::ptr::null_mut()
+}
+
 /// The type of rows of a class: the compiler makes it wherever a program can hold one.
 fn row_type(ctx: &Ctx, class: u32) -> TypeIdx {
     let types = &object::shapes(ctx).types;

@@ -31,6 +31,7 @@ pub fn open(shapes: &Shapes, program: &str, memory: u64, get: impl Fn(&str) -> O
             _ => opened.notices.push(format!("{program}: WO_DB_MB={text} is not a number from 1 to 1048576; ignored")),
         }
     }
+    values::encode::set_row_reader(super::row_object);
     let made = STORE.set(Store::new(shapes.tables.clone(), shapes.queries.clone(), bound));
     debug_assert!(made.is_ok(), "a process runs one program");
     opened
