@@ -4,12 +4,14 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 #[derive(Debug)]
 pub(crate) struct Memory {
+    bound: i64,
     left: AtomicI64,
 }
 
 impl Memory {
     pub fn new(bound: u64) -> Memory {
-        Memory { left: AtomicI64::new(i64::try_from(bound).unwrap_or(i64::MAX)) }
+        let bound = i64::try_from(bound).unwrap_or(i64::MAX);
+        Memory { bound, left: AtomicI64::new(bound) }
     }
 
     /// Takes `bytes`, which may be negative; false if the bound would be exceeded.
@@ -22,8 +24,7 @@ impl Memory {
         self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_ok()
     }
 
-    #[cfg(test)]
-    pub fn left(&self) -> i64 {
-        self.left.load(Ordering::Relaxed)
+    pub fn used(&self) -> u64 {
+        (self.bound - self.left.load(Ordering::Relaxed)).unsigned_abs()
     }
 }

@@ -53,28 +53,42 @@ struct Run<'q> {
 }
 
 impl Store {
-    /// Evaluates a query; `None`: `sink` has run out of memory.
+    /// Evaluates the query of this number; `None`: `sink` has run out of memory.
     pub fn query(&self, query: u32, operands: &Operands<'_>, sink: &mut dyn Sink) -> Result<Option<()>, Refusal> {
+        self.evaluate(self.queries.get(query as usize).ok_or(Refusal::NoRow)?, operands, sink)
+    }
+
+    /// How many rows the query of this number would give.
+    pub fn count(&self, query: u32, operands: &Operands<'_>) -> Result<u64, Refusal> {
+        self.count_rows(self.queries.get(query as usize).ok_or(Refusal::NoRow)?, operands)
+    }
+
+    /// Evaluates a query; `None`: `sink` has run out of memory.
+    pub fn evaluate(
+        &self,
+        query: &QueryDesc,
+        operands: &Operands<'_>,
+        sink: &mut dyn Sink,
+    ) -> Result<Option<()>, Refusal> {
         let run = self.start(query, operands).ok_or(Refusal::NoRow)?;
         if operands.take == Some(0) {
             return Ok(Some(()));
         }
-        match run.query.ordering {
+        match query.ordering {
             Ordering::None | Ordering::Index { .. } => run.stream(sink),
             Ordering::Heap | Ordering::Sort => run.sort(sink),
         }
     }
 
-    /// How many rows the query would give.
-    pub fn count(&self, query: u32, operands: &Operands<'_>) -> Result<u64, Refusal> {
+    /// How many rows a query would give.
+    pub fn count_rows(&self, query: &QueryDesc, operands: &Operands<'_>) -> Result<u64, Refusal> {
         let run = self.start(query, operands).ok_or(Refusal::NoRow)?;
         let limit = operands.take.map_or(u64::MAX, |take| take.saturating_add(operands.skip));
         let found = if run.tests.is_empty() { run.count_candidates()? } else { run.count_rows(limit)? };
         Ok(found.min(limit).saturating_sub(operands.skip))
     }
 
-    fn start<'q>(&'q self, query: u32, operands: &'q Operands<'q>) -> Option<Run<'q>> {
-        let query = self.queries.get(query as usize)?;
+    fn start<'q>(&'q self, query: &'q QueryDesc, operands: &'q Operands<'q>) -> Option<Run<'q>> {
         let desc = &self.slots.get(query.table as usize)?.desc;
         let test = |condition: &'q Condition| Test {
             path: &condition.path,

@@ -257,6 +257,12 @@ impl Store {
         Some(desc.columns.get(column as usize)?.refers? as usize)
     }
 
+    /// Memory that rows and indexes take.
+    #[must_use]
+    pub fn memory_used(&self) -> u64 {
+        self.memory.used()
+    }
+
     /// How many rows a table has.
     #[must_use]
     pub fn len(&self, table: u32) -> u64 {
