@@ -73,6 +73,8 @@ pub struct Storage {
     pub unique: Vec<u32>,
     /// The class stands in a module of the project or in one that is reachable from there.
     pub declared: bool,
+    /// Some `insert` makes rows of the class, whether or not it says `@table`.
+    pub inserted: bool,
 }
 
 #[derive(Clone, Debug)]

@@ -2,7 +2,7 @@
 //! indexes alone.
 
 use crate::shapes::count;
-use abi::tables::{Access, ColumnKind, CompareOp, Condition, IndexDesc, Ordering, Path, PathEnd, TableDesc};
+use abi::tables::{Access, ColumnKind, CompareOp, Condition, IndexDesc, Ordering, Path, PathEnd, QueryDesc, TableDesc};
 
 /// Chooses the access and says which conditions it guarantees. `order` has `desc` with each key; `None`: not all keys
 /// are values that the store can read. `take`: only the first rows are wanted.
@@ -84,6 +84,39 @@ pub fn unordered(order: &[(Path, bool)], take: bool) -> Ordering {
         (false, true) => Ordering::Heap,
         (false, false) => Ordering::Sort,
     }
+}
+
+/// `CLASS PATH COLUMNS[, filter][, ORDER]`; `rest`: there are conditions that the store does not know of.
+pub fn describe(table: &TableDesc, query: &QueryDesc, rest: bool, take: bool) -> String {
+    let columns = |index: u32, n: usize| -> String {
+        let columns = table.indexes.get(index as usize).map_or(&[][..], |index| &index.columns);
+        let names = columns.iter().take(n).filter_map(|c| table.columns.get(*c as usize));
+        names.map(|c| format!(" {}", c.name)).collect()
+    };
+    let mut out = format!("{} ", table.name);
+    out.push_str(&match query.access {
+        Access::Scan => "scan".to_owned(),
+        Access::List => "list".to_owned(),
+        Access::Backlink { index } => format!("equal{}", columns(index, 1)),
+        Access::Index { index, equal, range } => {
+            let unique = table.indexes.get(index as usize).is_some_and(|index| index.unique);
+            let path = if range { "range" } else if unique { "unique" } else { "equal" };
+            format!("{path}{}", columns(index, equal as usize + usize::from(range)))
+        }
+        Access::Walk { index } => format!("walk{}", columns(index, usize::MAX)),
+    });
+    if rest || query.conditions.iter().any(|c| !c.binds) {
+        out.push_str(", filter");
+    }
+    out.push_str(match query.ordering {
+        Ordering::Index { .. } => ", index",
+        Ordering::Heap => ", heap",
+        Ordering::Sort => ", sort",
+        Ordering::None if query.computed.is_empty() => "",
+        Ordering::None if take => ", heap",
+        Ordering::None => ", sort",
+    });
+    out
 }
 
 /// Leading columns bound by `==`, whether the next one has a range, whether the order is yielded: the more the better.

@@ -8,7 +8,7 @@ use diagnostics::Diagnostic;
 use diagnostics::render::{SourceFile, render};
 use project::{Project, ProjectFile};
 
-use crate::options::{Action, Invocation, Stage, USAGE, help_text, usage_error};
+use crate::options::{Action, Invocation, Stage, USAGE, help_text};
 use crate::pipeline::{self, Entry, NotRun, Tests};
 use crate::{crash, executable, fmt, output, scaffold, testing};
 
@@ -252,10 +252,7 @@ fn dump(invocation: &Invocation, stage: Stage, path: &Path) -> i32 {
             session.diagnostics = diagnostics;
             Ok(text)
         }
-        Stage::Plan => {
-            return usage_error("this dump is not available yet in this version");
-        }
-        Stage::Hir | Stage::Gc | Stage::Mir | Stage::Clif | Stage::Asm => match session.analyse(Tests::Drop) {
+        Stage::Hir | Stage::Gc | Stage::Plan | Stage::Mir | Stage::Clif | Stage::Asm => match session.analyse(Tests::Drop) {
             Some(hir) => pipeline::dump_lowered(&hir, &session.project, stage, invocation.passes),
             None => Ok(String::new()),
         },

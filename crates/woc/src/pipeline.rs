@@ -193,6 +193,11 @@ pub fn dump_lowered(hir: &Hir, project: &Project, stage: Stage, passes: Passes) 
     let program = lower(hir, project, passes, |_| {});
     let options = codegen::Options { optimize: !passes.is_empty(), ..codegen::Options::default() };
     match stage {
+        Stage::Plan => {
+            let name = |file| usize::try_from(file).ok().and_then(|i: usize| project.files.get(i)).map(|f| &f.display);
+            let line = |p: &mir::ir::Plan| format!("{}:{}: {}\n", name(p.file).map_or("", |n| n), p.line, p.text);
+            Ok(program.plans.iter().map(line).collect())
+        }
         Stage::Clif => codegen::dump_clif(&program, &options),
         Stage::Asm => codegen::dump_asm(&program, &options),
         _ => Ok(mir::dump(&program)),

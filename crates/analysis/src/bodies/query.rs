@@ -57,6 +57,9 @@ impl<'a> Cx<'_, 'a> {
         let inserted: Vec<_> = std::mem::take(&mut self.inserted).into_iter().collect();
         for (class, span) in inserted {
             let name = self.class_name(class);
+            if let Some(class) = self.env.program.classes.get_mut(class.0 as usize) {
+                class.storage.inserted = true;
+            }
             self.report(
                 Diagnostic::warning(206, span, format!("rows of `{name}` are volatile"))
                     .label("first insert of a class without `@table`")

@@ -5,9 +5,10 @@ use super::classes::distinct_fields;
 use super::{ClassSource, Decls};
 use crate::env::{Env, ModuleId};
 use crate::gc::traced_by_structure;
-use crate::hir::{ClassId, Storage, UnionId};
+use crate::hir::{self, ClassId, Storage, UnionId};
 use crate::types::{Ty, TyKind};
 use diagnostics::Diagnostic;
+use diagnostics::span::Span;
 use rustc_hash::{FxHashMap, FxHashSet};
 use syntax::ast::{AnnotationArgs, Class, Field, Ident, TableValue};
 
@@ -30,17 +31,7 @@ pub(super) fn check(env: &Env<'_>, decls: &Decls<'_>, diags: &mut Vec<Diagnostic
         let Some(decl) = env.program.classes.get(id.0 as usize) else { continue };
         for (field, source) in decl.fields.iter().zip(distinct_fields(ClassSource::Class(class))) {
             if let Some(why) = unstorable(env, &traced, &mut storable, field.ty) {
-                let shown = env.show(field.ty);
-                diags.push(
-                    Diagnostic::error(
-                        251,
-                        source.ty.span,
-                        format!("column `{}.{}` cannot be stored: it is `{shown}`", decl.name, field.name),
-                    )
-                    .label(why)
-                    .note("rows are stored by value: scalars, texts, containers, records and untraced classes")
-                    .help("store a `ref` to another table, or a record of plain fields"),
-                );
+                diags.push(not_storable(env, decl, field, source.ty.span, why));
             }
             let TyKind::Row(target) = env.program.types.kind(env.program.types.strip(field.ty)) else { continue };
             if durable.contains(&id) && !durable.contains(&target) {
@@ -74,6 +65,33 @@ fn is_durable(class: &Class) -> bool {
             .any(|a| a.key.name == "durable" && matches!(&a.value, TableValue::Word(word) if word == "false")),
         AnnotationArgs::None => false,
     })
+}
+
+/// The same for classes without `@table` that are inserted, after all bodies.
+pub(crate) fn check_inserted(env: &Env<'_>, diags: &mut Vec<Diagnostic>) {
+    let inserted: Vec<&hir::Class> =
+        env.program.classes.iter().filter(|c| c.storage.inserted && !c.is_table).collect();
+    if inserted.is_empty() {
+        return;
+    }
+    let traced = traced_by_structure(&env.program);
+    let mut storable = Storable::default();
+    for class in inserted {
+        for field in &class.fields {
+            if let Some(why) = unstorable(env, &traced, &mut storable, field.ty) {
+                diags.push(not_storable(env, class, field, field.span, why));
+            }
+        }
+    }
+}
+
+fn not_storable(env: &Env<'_>, class: &hir::Class, field: &hir::Field, span: Span, why: String) -> Diagnostic {
+    let shown = env.show(field.ty);
+    let title = format!("column `{}.{}` cannot be stored: it is `{shown}`", class.name, field.name);
+    Diagnostic::error(251, span, title)
+        .label(why)
+        .note("rows are stored by value: scalars, texts, containers, records and untraced classes")
+        .help("store a `ref` to another table, or a record of plain fields")
 }
 
 /// Notes how the rows of each class are kept.

@@ -16,7 +16,7 @@ mod value;
 
 use crate::builder::Builder;
 use crate::effects::{self, Uses};
-use crate::ir::{BlockId, Func, FuncId, InstKind, Local, Rep, Term, TextId};
+use crate::ir::{BlockId, Func, FuncId, InstKind, Local, Plan, Rep, Term, TextId};
 use crate::passes::{Pass, Passes};
 use crate::shapes::{Layouts, Shape, never_null, shape};
 use abi::trap;
@@ -39,6 +39,9 @@ pub struct Cx<'a> {
     tables: Vec<u32>,
     /// Classes that occur as `Name {}` in a default: each has a function that makes one, numbered after the HIR's.
     default_classes: Vec<ClassId>,
+    /// The file of the function at hand.
+    file: u32,
+    plans: Vec<Plan>,
 }
 
 impl Cx<'_> {
@@ -114,6 +117,7 @@ fn lower_func<'a>(cx: &mut Cx<'a>, id: hir::FuncId, func: &'a hir::Func) -> Func
     let program = cx.program;
     let result = cx.result(id);
     let is_main = program.main.is_some_and(|m| m.func == id);
+    cx.file = func.span.file.0;
     let mut f = FnLower {
         cx,
         program,

@@ -6,7 +6,7 @@
 use super::FnLower;
 use super::value::{Own, Value};
 use crate::effects::{Effects, mentions};
-use crate::ir::{BlockId, InstKind, IntOp, Local, Rep};
+use crate::ir::{BlockId, InstKind, IntOp, Local, Plan, Rep};
 use crate::plan;
 use crate::shapes::Shape;
 use abi::desc::{TYPE_INT, TypeIdx};
@@ -500,6 +500,10 @@ impl<'a> FnLower<'_, 'a> {
                 .collect();
             Some(self.allocate(class, &stores))
         };
+        if let Some(table) = self.cx.layouts.shapes.tables.get(parts.table as usize) {
+            let text = plan::describe(table, &parts.desc, !parts.rest.is_empty(), parts.query.take.is_some());
+            self.cx.plans.push(Plan { file: self.cx.file, line: self.b.line, text });
+        }
         let queries = &mut self.cx.layouts.shapes.queries;
         let number = queries.iter().position(|known| *known == parts.desc).unwrap_or_else(|| {
             queries.push(parts.desc.clone());

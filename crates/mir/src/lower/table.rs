@@ -37,9 +37,13 @@ impl<'a> FnLower<'_, 'a> {
 
     /// `count` and `len` of a query or a backlink, which make no list.
     pub fn counted_rows(&mut self, args: &'a [Expr]) -> Option<Value> {
-        let ExprKind::Store(op) = &args.first()?.kind else { return None };
+        let rows = args.first()?;
+        let ExprKind::Store(op) = &rows.kind else { return None };
         match &**op {
-            StoreOp::Query(query) => Some(self.count_query(query)),
+            StoreOp::Query(query) => {
+                self.b.line = rows.span.start;
+                Some(self.count_query(query))
+            }
             StoreOp::Backlink(row, class, field) => {
                 Some(self.backlink("table.backlink_len", row, *class, *field, Rep::Int))
             }
