@@ -167,10 +167,8 @@ impl Store {
         if let Some((_, index)) = slot.unique.iter().find(|u| u.0 == column) {
             check_unique(table, desc, *index, column, new, id).map_err(refused)?;
         }
-        if let Cell::Bytes(bytes) = new
-            && bytes.len() + (0..desc.columns.len()).filter(|c| *c != column).map(|c| row.cell(c).size()).sum::<usize>()
-                > MAX_ROW
-        {
+        let size = |c: usize| if c == column { new.size() } else { row.cell(c).size() };
+        if matches!(new, Cell::Bytes(_)) && (0..desc.columns.len()).map(size).sum::<usize>() > MAX_ROW {
             return Err(refused(Refusal::TooLarge));
         }
         let mut moved = Vec::new();
