@@ -20,6 +20,10 @@ bench *ARGS:
 smoke:
     scripts/hello-accept.sh
 
+# actors and tables
+db-actor:
+    scripts/db-actor-accept.sh
+
 # mutated corpus files through the compiler, as many as CASES says; fuzz/README.md has the coverage-guided targets
 fuzz CASES="20000":
     FUZZ_CASES={{CASES}} cargo test --release -p corpus --test mutate

@@ -32,3 +32,8 @@ fn porch() {
 fn runtime() {
     gate("runtime-accept.sh");
 }
+
+#[test]
+fn db_actor() {
+    gate("db-actor-accept.sh");
+}

@@ -15,6 +15,7 @@ mod mistakes;
 mod ownership;
 mod reports;
 mod sources;
+mod tables;
 mod tests;
 mod usage;
 

@@ -100,7 +100,13 @@ pub fn describe(table: &TableDesc, query: &QueryDesc, rest: bool, take: bool) ->
         Access::Backlink { index } => format!("equal{}", columns(index, 1)),
         Access::Index { index, equal, range } => {
             let unique = table.indexes.get(index as usize).is_some_and(|index| index.unique);
-            let path = if range { "range" } else if unique { "unique" } else { "equal" };
+            let path = if range {
+                "range"
+            } else if unique {
+                "unique"
+            } else {
+                "equal"
+            };
             format!("{path}{}", columns(index, equal as usize + usize::from(range)))
         }
         Access::Walk { index } => format!("walk{}", columns(index, usize::MAX)),

@@ -252,10 +252,12 @@ fn dump(invocation: &Invocation, stage: Stage, path: &Path) -> i32 {
             session.diagnostics = diagnostics;
             Ok(text)
         }
-        Stage::Hir | Stage::Gc | Stage::Plan | Stage::Mir | Stage::Clif | Stage::Asm => match session.analyse(Tests::Drop) {
-            Some(hir) => pipeline::dump_lowered(&hir, &session.project, stage, invocation.passes),
-            None => Ok(String::new()),
-        },
+        Stage::Hir | Stage::Gc | Stage::Plan | Stage::Mir | Stage::Clif | Stage::Asm => {
+            match session.analyse(Tests::Drop) {
+                Some(hir) => pipeline::dump_lowered(&hir, &session.project, stage, invocation.passes),
+                None => Ok(String::new()),
+            }
+        }
     };
     if session.report() {
         return ERRORS;

@@ -69,8 +69,7 @@ fn is_durable(class: &Class) -> bool {
 
 /// The same for classes without `@table` that are inserted, after all bodies.
 pub(crate) fn check_inserted(env: &Env<'_>, diags: &mut Vec<Diagnostic>) {
-    let inserted: Vec<&hir::Class> =
-        env.program.classes.iter().filter(|c| c.storage.inserted && !c.is_table).collect();
+    let inserted: Vec<&hir::Class> = env.program.classes.iter().filter(|c| c.storage.inserted && !c.is_table).collect();
     if inserted.is_empty() {
         return;
     }

@@ -89,7 +89,8 @@ fn value(random: &mut Random, desc: &ColumnDesc) -> Value {
             Value::Word(floats[random.below(8) as usize].to_bits())
         }
         (ColumnKind::Bytes, _) => {
-            let texts: [&[u8]; 8] = [b"", b"a", b"a\0", b"a\0b", b"b", b"\0", b"\xff\xff", b"a text that is longer than most"];
+            let texts: [&[u8]; 8] =
+                [b"", b"a", b"a\0", b"a\0b", b"b", b"\0", b"\xff\xff", b"a text that is longer than most"];
             Value::Bytes(texts[random.below(8) as usize].into())
         }
         (ColumnKind::Value, _) => Value::Bytes(vec![7; random.below(40) as usize].into()),
