@@ -14,6 +14,11 @@ fn write(lock: &RwLock<Table>) -> RwLockWriteGuard<'_, Table> {
     lock.write().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// One table locked for reading.
+pub(crate) fn only(slots: &[Slot], table: u32) -> Option<RwLockReadGuard<'_, Table>> {
+    slots.get(table as usize).map(|slot| read(&slot.table))
+}
+
 /// Tables locked for reading.
 pub(crate) struct Reading<'s> {
     guards: Vec<(usize, RwLockReadGuard<'s, Table>)>,
@@ -39,19 +44,15 @@ pub(crate) struct Writing<'s> {
 }
 
 impl<'s> Writing<'s> {
-    /// `others` in any order, with repeats, and perhaps `own` itself.
+    /// `others` is ascending, each once, without `own`.
     pub fn new(slots: &'s [Slot], own: usize, others: &[usize]) -> Option<Writing<'s>> {
         let slot = slots.get(own)?;
-        if others.iter().all(|t| *t == own) {
-            return Some(Writing { own, guard: write(&slot.table), others: Vec::new() });
-        }
-        let mut sorted: Vec<usize> = others.iter().copied().filter(|t| *t != own).collect();
-        sorted.sort_unstable();
-        sorted.dedup();
-        let (before, after) = sorted.split_at(sorted.partition_point(|t| *t < own));
-        let mut held = Vec::with_capacity(sorted.len());
-        let mut take =
-            |tables: &[usize]| held.extend(tables.iter().filter_map(|t| Some((*t, read(&slots.get(*t)?.table)))));
+        debug_assert!(others.is_sorted() && !others.contains(&own));
+        let (before, after) = others.split_at(others.partition_point(|t| *t < own));
+        let mut held = Vec::with_capacity(others.len());
+        let mut take = |tables: &[usize]| {
+            held.extend(tables.iter().filter_map(|t| Some((*t, read(&slots.get(*t)?.table)))));
+        };
         take(before);
         let guard = write(&slot.table);
         take(after);

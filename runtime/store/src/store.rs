@@ -2,7 +2,7 @@
 
 use crate::MAX_ROW;
 use crate::key;
-use crate::lock::{Reading, Writing};
+use crate::lock::{Reading, Writing, only};
 use crate::memory::Memory;
 use crate::rows::bytes_cost;
 use crate::table::{Table, entry, entry_cost, kind};
@@ -40,8 +40,9 @@ pub(crate) struct Slot {
     pub table: RwLock<Table>,
     /// Indexes that start with a `ref` column to this table: the table, the index.
     pub referrers: Vec<(usize, usize)>,
-    /// The tables of `referrers`.
+    /// The tables of `referrers`, and those that `ref` columns lead to: ascending, each once, without this one.
     pub referring: Vec<usize>,
+    pub targets: Vec<usize>,
     /// The unique indexes by column, in the order of columns.
     pub unique: Vec<(usize, usize)>,
 }
@@ -68,8 +69,9 @@ impl Store {
             unique.sort_unstable();
             slots.push(Slot {
                 table: RwLock::new(Table::new(&desc)),
+                referring: others(number, referrers.iter().map(|r| r.0)),
+                targets: others(number, desc.columns.iter().filter_map(|c| c.refers.map(|t| t as usize))),
                 desc,
-                referring: referrers.iter().map(|r| r.0).collect(),
                 referrers,
                 unique,
             });
@@ -87,8 +89,7 @@ impl Store {
         let own = table as usize;
         let slot = self.slots.get(own).ok_or(Refusal::NoRow)?;
         let desc = &slot.desc;
-        let targets: Vec<usize> = desc.columns.iter().filter_map(|c| c.refers.map(|t| t as usize)).collect();
-        let mut locks = Writing::new(&self.slots, own, &targets).ok_or(Refusal::NoRow)?;
+        let mut locks = Writing::new(&self.slots, own, &slot.targets).ok_or(Refusal::NoRow)?;
         for (column, value) in desc.columns.iter().zip(&values) {
             if let (Some(target), Value::Word(id)) = (column.refers, value) {
                 check_target(&locks, target, *id)?;
@@ -116,16 +117,16 @@ impl Store {
 
     /// Calls `read` with the value of a column, while its table is locked.
     pub fn read<R>(&self, table: u32, id: u64, column: u32, read: impl FnOnce(Cell<'_>) -> R) -> Result<R, Refusal> {
-        let locks = Reading::new(&self.slots, std::iter::once(table as usize));
-        let row = locks.get(table as usize).and_then(|t| t.rows.get(id)).ok_or(Refusal::NoRow)?;
+        let table = only(&self.slots, table).ok_or(Refusal::NoRow)?;
+        let row = table.rows.get(id).ok_or(Refusal::NoRow)?;
         Ok(read(row.cell(column as usize)))
     }
 
     /// Calls `read` with the values of all columns of a row, in order.
     pub fn read_row<R>(&self, table: u32, id: u64, read: impl FnOnce(&[Cell<'_>]) -> R) -> Result<R, Refusal> {
         let columns = self.table(table).map_or(0, |desc| desc.columns.len());
-        let locks = Reading::new(&self.slots, std::iter::once(table as usize));
-        let row = locks.get(table as usize).and_then(|t| t.rows.get(id)).ok_or(Refusal::NoRow)?;
+        let table = only(&self.slots, table).ok_or(Refusal::NoRow)?;
+        let row = table.rows.get(id).ok_or(Refusal::NoRow)?;
         let cells: Vec<Cell<'_>> = (0..columns).map(|c| row.cell(c)).collect();
         Ok(read(&cells))
     }
@@ -152,8 +153,8 @@ impl Store {
         let slot = self.slots.get(own).ok_or(refused(Refusal::NoRow))?;
         let desc = &slot.desc;
         let refers = desc.columns.get(column).and_then(|c| c.refers);
-        let others: Vec<usize> = refers.into_iter().map(|t| t as usize).collect();
-        let mut locks = Writing::new(&self.slots, own, &others).ok_or(refused(Refusal::NoRow))?;
+        let target = refers.map(|t| t as usize).filter(|t| *t != own);
+        let mut locks = Writing::new(&self.slots, own, target.as_slice()).ok_or(refused(Refusal::NoRow))?;
         let row = locks.get(own).and_then(|t| t.rows.get(id)).ok_or(refused(Refusal::NoRow))?;
         let old = row.cell(column);
         let value = compute(old).map_err(UpdateError::Computation)?;
@@ -264,9 +265,16 @@ impl Store {
     /// How many rows a table has.
     #[must_use]
     pub fn len(&self, table: u32) -> u64 {
-        let locks = Reading::new(&self.slots, std::iter::once(table as usize));
-        locks.get(table as usize).map_or(0, |t| t.rows.len())
+        only(&self.slots, table).map_or(0, |t| t.rows.len())
     }
+}
+
+/// Numbers of tables for a statement on `own`: ascending, each once, without `own`.
+fn others(own: usize, tables: impl Iterator<Item = usize>) -> Vec<usize> {
+    let mut out: Vec<usize> = tables.filter(|t| *t != own).collect();
+    out.sort_unstable();
+    out.dedup();
+    out
 }
 
 /// For each column that refers to a table: the table it is of, an index that starts with it, the target.

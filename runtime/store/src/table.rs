@@ -7,8 +7,9 @@ use abi::tables::{ColumnKind, TableDesc};
 use std::collections::BTreeSet;
 use std::ops::Bound;
 
-/// Memory of an index entry: itself, and its part of the tree's nodes, which are three quarters full on average.
-const ENTRY_COST: usize = 48;
+/// Memory of an index entry: itself, and its part of the tree's nodes, which are little more than half full where keys
+/// come in order.
+const ENTRY_COST: usize = 64;
 
 #[derive(Debug)]
 pub(crate) struct Table {

@@ -100,7 +100,7 @@ fn del_1_no_reference_is_ever_without_its_row() {
                 match store.insert(REFERRER, vec![Value::Word(id)]) {
                     // With the reference there, the row is.
                     Ok(row) => {
-                        let _ = store.read(TARGET, id, 0, |_| ()).unwrap();
+                        store.read(TARGET, id, 0, |_| ()).unwrap();
                         store.delete(REFERRER, row).unwrap();
                     }
                     Err(refusal) => assert_eq!(refusal, Refusal::NoTarget, "round {n}"),
