@@ -37,7 +37,7 @@ fn run(main: MainFn) -> (i32, i64) {
         shapes: Shapes {
             types: FIXED_TYPES.to_vec(),
             classes: vec![class("Stat", &stat), class("TimeParts", &parts)],
-            unions: Vec::new(),
+            ..Shapes::default()
         },
         funcs: Vec::new(),
         receives: vec![None, None],
