@@ -3,6 +3,7 @@
 
 mod builtin;
 mod call;
+mod clause;
 mod construct;
 mod expr;
 mod module;

@@ -4,15 +4,16 @@
 //! the program, or touch tables in other ways, are evaluated row by row over the ids.
 
 use super::FnLower;
+use super::clause::{Conjunct, Operand, Parts, Select, backlink_source};
 use super::value::{Own, Value};
-use crate::effects::{Effects, mentions};
+use crate::effects::Effects;
 use crate::ir::{BlockId, InstKind, IntOp, Local, Plan, Rep};
 use crate::plan;
 use crate::shapes::Shape;
 use abi::desc::{TYPE_INT, TypeIdx};
 use abi::layout;
-use abi::tables::{CompareOp, Condition, Path, PathEnd, QueryDesc, TableIdx};
-use analysis::hir::{BinaryOp, Builtin, Expr, ExprKind, LocalId, Query, StoreOp, Ty, TyKind};
+use abi::tables::Access;
+use analysis::hir::{Expr, LocalId, Query, Ty, Types};
 use rustc_hash::FxHashMap;
 
 /// Values that the store has read for the clauses of a query.
@@ -23,57 +24,20 @@ pub struct Gathered {
     index: Local,
 }
 
-/// A condition of a `where`, split at `and`.
-enum Conjunct<'a> {
-    /// Does not mention the row.
-    Guard(&'a Expr),
-    /// The store compares; `None`: with nil.
-    Native(Path, CompareOp, Option<&'a Expr>),
-    Rest(&'a Expr),
-}
-
-/// A query taken apart.
-struct Parts<'a> {
-    query: &'a Query,
-    table: TableIdx,
-    conjuncts: Vec<Conjunct<'a>>,
-    rest: Vec<&'a Expr>,
-    /// Keys that are evaluated in the loop; empty: there is no order, or the store takes care of it.
-    computed: Vec<(&'a Expr, bool)>,
-    select: Select<'a>,
-    /// Paths whose values the store reads, and the expressions that they stand for.
-    outputs: Vec<Path>,
-    output_types: Vec<Ty>,
-    gathered: Vec<(*const Expr, usize)>,
-    desc: QueryDesc,
-}
-
-enum Select<'a> {
-    /// Nothing but the number of rows.
-    Count,
-    Row,
-    /// The first output.
-    Output,
-    Computed(&'a Expr),
-}
-
-impl Parts<'_> {
-    /// Whether clauses are evaluated in a loop, `skip` and `take` with them.
-    fn filters(&self) -> bool {
-        !self.rest.is_empty() || !self.computed.is_empty()
-    }
-
-    fn loops(&self) -> bool {
-        self.filters() || matches!(self.select, Select::Computed(_))
-    }
-}
-
 /// Operands of a query, evaluated: with the value of each field of their object.
 #[derive(Default)]
 struct Operands {
     fields: Vec<(TypeIdx, Value)>,
     skip: Option<Value>,
     take: Option<Value>,
+}
+
+impl Operands {
+    /// Adds a field; its number.
+    fn add(&mut self, ty: TypeIdx, value: Value) -> u32 {
+        self.fields.push((ty, value));
+        u32::try_from(self.fields.len() - 1).unwrap_or(u32::MAX)
+    }
 }
 
 impl<'a> FnLower<'_, 'a> {
@@ -156,246 +120,6 @@ impl<'a> FnLower<'_, 'a> {
         dst
     }
 
-    // -- what the store does, and what is left ---------------------------------------------------------------------
-
-    fn take_apart(&mut self, query: &'a Query, count: bool) -> Parts<'a> {
-        let table = self.cx.layouts.table(query.class);
-        let mut conjuncts = Vec::new();
-        for filter in &query.filters {
-            self.split(filter, query.var, &mut conjuncts);
-        }
-        let rest: Vec<&'a Expr> = conjuncts
-            .iter()
-            .filter_map(|c| match c {
-                Conjunct::Rest(e) => Some(*e),
-                Conjunct::Guard(_) | Conjunct::Native(..) => None,
-            })
-            .collect();
-        let mut conditions: Vec<Condition> = conjuncts
-            .iter()
-            .filter_map(|c| match c {
-                Conjunct::Native(path, op, _) => {
-                    Some(Condition { path: path.clone(), op: *op, operand: None, binds: false })
-                }
-                Conjunct::Guard(_) | Conjunct::Rest(_) => None,
-            })
-            .collect();
-        // Counting needs no order.
-        let keys: &[(Expr, bool)] = if count { &[] } else { &query.order };
-        let order: Option<Vec<(Path, bool)>> =
-            keys.iter().map(|(key, desc)| Some((self.path(key, query.var)?, *desc))).collect();
-        let take = query.take.is_some();
-        let (access, ordering) = self.access(query, table, &mut conditions, order.as_deref(), take);
-        let yielded = matches!(ordering, abi::tables::Ordering::Index { .. });
-        // Rows are put in order by the store if it knows which ones there are.
-        let by_store = keys.is_empty() || yielded || (order.is_some() && rest.is_empty());
-        let computed: Vec<(&'a Expr, bool)> =
-            if by_store { Vec::new() } else { keys.iter().map(|(key, desc)| (key, *desc)).collect() };
-        let ordering = if by_store || yielded { ordering } else { abi::tables::Ordering::None };
-        let select = match self.path(&query.select, query.var) {
-            _ if count => Select::Count,
-            Some(Path { steps, end: PathEnd::Id }) if steps.is_empty() && is_local(&query.select, query.var) => {
-                Select::Row
-            }
-            Some(_) if rest.is_empty() && computed.is_empty() && self.exact(&query.select, query.var).is_some() => {
-                Select::Output
-            }
-            _ => Select::Computed(&query.select),
-        };
-        let desc = QueryDesc {
-            table,
-            access,
-            conditions,
-            order: if by_store { order.unwrap_or_default() } else { Vec::new() },
-            ordering,
-            outputs: Vec::new(),
-            tables: Vec::new(),
-            operands: None,
-            source: None,
-            skip: None,
-            take: None,
-            result: 0,
-            ids: false,
-            computed: computed.iter().map(|(_, desc)| *desc).collect(),
-        };
-        let mut parts = Parts {
-            query,
-            table,
-            conjuncts,
-            rest,
-            computed,
-            select,
-            outputs: Vec::new(),
-            output_types: Vec::new(),
-            gathered: Vec::new(),
-            desc,
-        };
-        self.gather_outputs(&mut parts);
-        parts
-    }
-
-    /// Decides which paths the store reads for the clauses that it does not evaluate.
-    fn gather_outputs(&mut self, parts: &mut Parts<'a>) {
-        let query = parts.query;
-        let mut clauses: Vec<&'a Expr> = parts.rest.clone();
-        clauses.extend(parts.computed.iter().map(|(key, _)| *key));
-        match parts.select {
-            Select::Computed(e) => clauses.push(e),
-            Select::Output => {
-                if let Some(path) = self.exact(&query.select, query.var) {
-                    parts.outputs.push(path);
-                    parts.output_types.push(query.select.ty);
-                }
-            }
-            Select::Count | Select::Row => {}
-        }
-        parts.desc.ids = !matches!(parts.select, Select::Output);
-        let mut found = Vec::new();
-        if !clauses.iter().all(|e| self.gather(e, query.var, &mut found)) {
-            return;
-        }
-        for (e, path) in found {
-            let at = parts.outputs.iter().position(|known| *known == path).unwrap_or_else(|| {
-                parts.outputs.push(path);
-                parts.output_types.push(e.ty);
-                parts.outputs.len() - 1
-            });
-            parts.gathered.push((std::ptr::from_ref(e), at));
-        }
-    }
-
-    fn access(
-        &mut self,
-        query: &'a Query,
-        table: TableIdx,
-        conditions: &mut [Condition],
-        order: Option<&[(Path, bool)]>,
-        take: bool,
-    ) -> (abi::tables::Access, abi::tables::Ordering) {
-        let backlink = query.source.as_ref().map(|source| self.backlink_column(source));
-        let Some(desc) = self.cx.layouts.shapes.tables.get(table as usize) else {
-            return (abi::tables::Access::Scan, abi::tables::Ordering::None);
-        };
-        match backlink {
-            Some(Some(column)) => plan::backlink(desc, column, order, take),
-            Some(None) => (abi::tables::Access::List, plan::unordered(order.unwrap_or_default(), take)),
-            None => plan::choose(desc, conditions, order, take),
-        }
-    }
-
-    /// The `ref` column that a backlink as a source stands for.
-    fn backlink_column(&self, source: &Expr) -> Option<u32> {
-        let (_, class, field) = backlink_source(source)?;
-        match self.kind(self.field_type(class, field)) {
-            TyKind::Backlink(class, field) => Some(self.cx.layouts.column(class, field)),
-            _ => None,
-        }
-    }
-
-    fn split(&mut self, e: &'a Expr, var: LocalId, out: &mut Vec<Conjunct<'a>>) {
-        if let ExprKind::And(lhs, rhs) = &e.kind {
-            self.split(lhs, var, out);
-            self.split(rhs, var, out);
-        } else if !mentions(e, var) {
-            out.push(Conjunct::Guard(e));
-        } else if let Some((path, op, operand)) = self.comparison(e, var) {
-            out.push(Conjunct::Native(path, op, operand));
-        } else {
-            out.push(Conjunct::Rest(e));
-        }
-    }
-
-    /// A comparison of a path with something that does not mention the row.
-    fn comparison(&mut self, e: &'a Expr, var: LocalId) -> Option<(Path, CompareOp, Option<&'a Expr>)> {
-        let (op, lhs, rhs) = match &e.kind {
-            ExprKind::Binary(op, lhs, rhs) => (compare_op(*op)?, lhs, rhs),
-            ExprKind::NullableEq { eq, negated, lhs, rhs } => {
-                let op = compare_op(*eq)?;
-                (if *negated { CompareOp::Ne } else { op }, lhs, rhs)
-            }
-            ExprKind::IsNil { operand, negated } => {
-                let op = if *negated { CompareOp::Ne } else { CompareOp::Eq };
-                return Some((self.path(operand, var)?, op, None));
-            }
-            _ => return None,
-        };
-        if let Some(path) = self.path(lhs, var)
-            && !mentions(rhs, var)
-        {
-            return Some((path, op, Some(rhs)));
-        }
-        let path = self.path(rhs, var)?;
-        let turned = match op {
-            CompareOp::Lt => CompareOp::Gt,
-            CompareOp::Le => CompareOp::Ge,
-            CompareOp::Gt => CompareOp::Lt,
-            CompareOp::Ge => CompareOp::Le,
-            CompareOp::Eq | CompareOp::Ne => op,
-        };
-        (!mentions(lhs, var)).then_some((path, turned, Some(lhs)))
-    }
-
-    /// The path that an expression stands for, whatever it is converted to.
-    fn path(&mut self, e: &Expr, var: LocalId) -> Option<Path> {
-        match &e.kind {
-            ExprKind::Convert(inner) | ExprKind::Wrap(inner) => self.path(inner, var),
-            ExprKind::Local(local) if *local == var => Some(Path { steps: Vec::new(), end: PathEnd::Id }),
-            _ => self.exact(e, var),
-        }
-    }
-
-    /// The path of a column or the length of a backlink.
-    fn exact(&mut self, e: &Expr, var: LocalId) -> Option<Path> {
-        if let Some((row, class, field)) = Self::backlink_length(e) {
-            let steps = self.steps(row, var)?;
-            let TyKind::Backlink(class, field) = self.kind(self.field_type(class, field)) else { return None };
-            let (table, index) = self.cx.layouts.ref_index(class, field);
-            return Some(Path { steps, end: PathEnd::Referrers { table, index } });
-        }
-        let ExprKind::Store(op) = &e.kind else { return None };
-        let StoreOp::Column(row, class, field) = &**op else { return None };
-        let steps = self.steps(row, var)?;
-        let _ = self.cx.layouts.table(*class);
-        Some(Path { steps, end: PathEnd::Column(self.cx.layouts.column(*class, *field)) })
-    }
-
-    /// The `ref` columns that lead from the query's row to `row`.
-    fn steps(&mut self, row: &Expr, var: LocalId) -> Option<Vec<u32>> {
-        match &row.kind {
-            ExprKind::Local(local) if *local == var => Some(Vec::new()),
-            ExprKind::Store(op) => match &**op {
-                StoreOp::Column(inner, class, field) if matches!(self.kind(row.ty), TyKind::Row(_)) => {
-                    let mut steps = self.steps(inner, var)?;
-                    steps.push(self.cx.layouts.column(*class, *field));
-                    Some(steps)
-                }
-                _ => None,
-            },
-            _ => None,
-        }
-    }
-
-    /// Finds the paths in a clause. False: something in it runs code of the program, waits, or touches tables otherwise.
-    fn gather(&mut self, e: &'a Expr, var: LocalId, out: &mut Vec<(&'a Expr, Path)>) -> bool {
-        if let Some(path) = self.exact(e, var) {
-            out.push((e, path));
-            return true;
-        }
-        let computes = match &e.kind {
-            ExprKind::Store(_)
-            | ExprKind::Call(..)
-            | ExprKind::CallIface { .. }
-            | ExprKind::Spawn { .. }
-            | ExprKind::Switch(_)
-            | ExprKind::Try { .. } => false,
-            ExprKind::Builtin(builtin, _) => only_computes(builtin),
-            _ => true,
-        };
-        let mut all = computes;
-        e.each_operand(|operand| all = all && self.gather(operand, var, out));
-        all
-    }
-
     // -- operands --------------------------------------------------------------------------------------------------
 
     /// Evaluates what the query needs from outside, in the order of the source. A guard that does not hold leads to
@@ -419,7 +143,14 @@ impl<'a> FnLower<'_, 'a> {
                     self.b.start(next);
                 }
                 Conjunct::Native(_, _, operand) => {
-                    let field = operand.map(|e| self.query_operand(e, &mut out));
+                    let field = match operand {
+                        Operand::Nil => None,
+                        Operand::Word(word) => {
+                            let value = self.int_value(*word);
+                            Some(out.add(TYPE_INT, value))
+                        }
+                        Operand::Expr(e) => Some(self.query_operand(e, &mut out)),
+                    };
                     if let Some(condition) = parts.desc.conditions.get_mut(native) {
                         condition.operand = field;
                     }
@@ -436,9 +167,8 @@ impl<'a> FnLower<'_, 'a> {
                 *(if is_skip { &mut out.skip } else { &mut out.take }) = Some(clamped);
                 continue;
             }
-            out.fields.push((TYPE_INT, value));
-            let field = u32::try_from(out.fields.len() - 1).ok();
-            *(if is_skip { &mut parts.desc.skip } else { &mut parts.desc.take }) = field;
+            let field = out.add(TYPE_INT, value);
+            *(if is_skip { &mut parts.desc.skip } else { &mut parts.desc.take }) = Some(field);
         }
         out
     }
@@ -449,8 +179,7 @@ impl<'a> FnLower<'_, 'a> {
         let value = self.coerce(value, self.shape(e.ty));
         let value = self.protect(value, Effects { runs: true, blocks: true });
         let ty = self.cx.layouts.ty(e.ty);
-        out.fields.push((ty, value));
-        u32::try_from(out.fields.len() - 1).unwrap_or(u32::MAX)
+        out.add(ty, value)
     }
 
     /// Negative numbers count as 0.
@@ -481,7 +210,7 @@ impl<'a> FnLower<'_, 'a> {
         for path in paths.chain(parts.desc.order.iter().map(|(path, _)| path)).chain(&parts.outputs) {
             self.cx.layouts.tables_of(parts.table, path, &mut tables);
         }
-        if let abi::tables::Access::Backlink { index } = parts.desc.access {
+        if let Access::Backlink { index } = parts.desc.access {
             tables.extend(self.cx.layouts.index_target(parts.table, index));
         }
         tables.sort_unstable();
@@ -625,7 +354,7 @@ impl<'a> FnLower<'_, 'a> {
         let length = self.b.load(Rep::Int, false, order.a, layout::MULTI_LEN);
         let at = self.b.temp(Rep::Int);
         self.each_index(at, length, |f, _, _| {
-            let position = f.list_item(order.a, at, analysis::hir::Types::INT);
+            let position = f.list_item(order.a, at, Types::INT);
             f.b.copy(index, position.a);
             f.bind_row(parts.query.var, ids, index);
             f.project(parts, list, ids, index);
@@ -636,7 +365,7 @@ impl<'a> FnLower<'_, 'a> {
     }
 
     fn bind_row(&mut self, var: LocalId, ids: Local, index: Local) {
-        let id = self.list_item(ids, index, analysis::hir::Types::INT);
+        let id = self.list_item(ids, index, Types::INT);
         let var = self.var(var);
         self.b.copy(var.a, id.a);
     }
@@ -655,7 +384,7 @@ impl<'a> FnLower<'_, 'a> {
                 let value = self.expr(e);
                 self.coerce(value, self.element_shape(e.ty))
             }
-            Select::Row | Select::Output | Select::Count => self.list_item(ids, index, analysis::hir::Types::INT),
+            Select::Row | Select::Output | Select::Count => self.list_item(ids, index, Types::INT),
         };
         self.push_value(list.a, value);
     }
@@ -721,45 +450,5 @@ impl<'a> FnLower<'_, 'a> {
         let (element, capacity) = (self.b.int(i64::from(element)), self.b.int(0));
         let dst = self.b.runtime1("multi.new", vec![element, capacity], Rep::Obj);
         self.owned(Value::one(Rep::Obj, dst, Own::Owned))
-    }
-}
-
-fn is_local(e: &Expr, local: LocalId) -> bool {
-    matches!(e.kind, ExprKind::Local(l) if l == local)
-}
-
-/// The row, class and field of a backlink as a source.
-fn backlink_source(source: &Expr) -> Option<(&Expr, analysis::hir::ClassId, u32)> {
-    match &source.kind {
-        ExprKind::Store(op) => match &**op {
-            StoreOp::Backlink(row, class, field) => Some((row, *class, *field)),
-            _ => None,
-        },
-        _ => None,
-    }
-}
-
-fn compare_op(op: BinaryOp) -> Option<CompareOp> {
-    match op {
-        BinaryOp::WordEq | BinaryOp::FloatEq | BinaryOp::TextEq => Some(CompareOp::Eq),
-        BinaryOp::WordNe | BinaryOp::FloatNe | BinaryOp::TextNe => Some(CompareOp::Ne),
-        BinaryOp::IntLt | BinaryOp::FloatLt | BinaryOp::TextLt => Some(CompareOp::Lt),
-        BinaryOp::IntLe | BinaryOp::FloatLe | BinaryOp::TextLe => Some(CompareOp::Le),
-        BinaryOp::IntGt | BinaryOp::FloatGt | BinaryOp::TextGt => Some(CompareOp::Gt),
-        BinaryOp::IntGe | BinaryOp::FloatGe | BinaryOp::TextGe => Some(CompareOp::Ge),
-        _ => None,
-    }
-}
-
-/// Builtins that neither wait nor touch tables.
-fn only_computes(builtin: &Builtin) -> bool {
-    match builtin {
-        Builtin::Plain(name) => {
-            !["net.", "fs.", "time.sleep", "proc.", "signal.", "term."].iter().any(|waits| name.starts_with(waits))
-        }
-        // A row's JSON is read from its table.
-        Builtin::JsonEncode => false,
-        Builtin::Send | Builtin::Call | Builtin::CallDl | Builtin::Monitor | Builtin::After => false,
-        _ => true,
     }
 }
