@@ -14,7 +14,7 @@ pub fn functions() -> impl Iterator<Item = (&'static str, *const u8)> {
 #[must_use]
 pub fn run(image: &'static values::ctx::Image) -> i32 {
     let variable = |name: &str| std::env::var_os(name).map(|value| value.to_string_lossy().into_owned());
-    let opened = tables::open(&image.shapes, &sched::config::program_name(), sched::config::memory(), variable);
+    let opened = tables::open(&image.shapes, &sched::config::program_name(), sched::config::memory, variable);
     for line in opened.notices.iter().chain(&opened.refusal) {
         sched::sys::stderr_line(line);
     }

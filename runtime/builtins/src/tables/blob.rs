@@ -251,7 +251,9 @@ impl<'a> Reader<'a, '_> {
                         (!obj.is_null()).then_some((obj as u64, 0, None))
                     }
                     TypeDesc::Multi(element) => {
-                        let obj = multi::new(ctx, element, i64::from(number));
+                        // An element takes a byte at least.
+                        let hint = self.bytes.len().min(number as usize);
+                        let obj = multi::new(ctx, element, i64::try_from(hint).unwrap_or(0));
                         made(obj, Filling::Multi { obj, element, left: number })
                     }
                     TypeDesc::Map(key, value) => {
@@ -318,6 +320,103 @@ impl<'a> Reader<'a, '_> {
                     }
                     Some(Some(inner))
                 }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use super::*;
+    use abi::desc::{ClassDesc, TYPE_FLOAT, TYPE_INT, TYPE_TEXT, UnionDesc};
+    use values::testing::{World, add_class, add_type, fixed_shapes};
+
+    /// `Deep { n: Int, f: ?Float, t: ?Text, map: map<Text, multi ?Int>, tree: Tree }`, `Tree = Leaf | Fork(Tree, Tree)`.
+    fn shapes() -> (Shapes, TypeIdx) {
+        let mut s = fixed_shapes();
+        let float = add_type(&mut s, TypeDesc::Nullable(TYPE_FLOAT));
+        let text = add_type(&mut s, TypeDesc::Nullable(TYPE_TEXT));
+        let int = add_type(&mut s, TypeDesc::Nullable(TYPE_INT));
+        let ints = add_type(&mut s, TypeDesc::Multi(int));
+        let map = add_type(&mut s, TypeDesc::Map(TYPE_TEXT, ints));
+        let tree = add_type(&mut s, TypeDesc::Union(0));
+        let deep = add_class(
+            &mut s,
+            "Deep",
+            &[("n", TYPE_INT, None), ("f", float, None), ("t", text, None), ("map", map, None), ("tree", tree, None)],
+        );
+        let variant = |ordinal, class: ClassDesc| ClassDesc { kind: ClassKind::Variant { union: 0, ordinal }, ..class };
+        let _ = add_class(&mut s, "Leaf", &[]);
+        let _ = add_class(&mut s, "Fork", &[("l", tree, None), ("r", tree, None)]);
+        let fork = s.classes.pop().unwrap();
+        let leaf = s.classes.pop().unwrap();
+        s.classes.extend([variant(0, leaf), variant(1, fork)]);
+        let names = vec!["Leaf".to_owned(), "Fork".to_owned()];
+        s.unions.push(UnionDesc { name: "Tree".to_owned(), variants: names, classes: vec![deep + 1, deep + 2] });
+        let object = add_type(&mut s, TypeDesc::Object(deep));
+        (s, object)
+    }
+
+    /// The bytes of a value with something of everything.
+    fn sample(w: &World) -> Vec<u8> {
+        let mut out = vec![1];
+        out.extend_from_slice(&(-5_i64).to_le_bytes());
+        out.push(1);
+        out.extend_from_slice(&f64::NAN.to_bits().to_le_bytes());
+        out.extend_from_slice(&NIL.to_le_bytes());
+        out.extend_from_slice(&2_u32.to_le_bytes());
+        for (key, elements) in [("a", &[Some(7_u64), None][..]), ("", &[])] {
+            out.extend_from_slice(&u32::try_from(key.len()).unwrap().to_le_bytes());
+            out.extend_from_slice(key.as_bytes());
+            out.extend_from_slice(&u32::try_from(elements.len()).unwrap().to_le_bytes());
+            for element in elements {
+                out.push(u8::from(element.is_some()));
+                element.iter().for_each(|word| out.extend_from_slice(&word.to_le_bytes()));
+            }
+        }
+        // Fork(Leaf, Fork(Leaf, nil))
+        for number in [1, 0, 1, 0, NIL] {
+            out.extend_from_slice(&number.to_le_bytes());
+        }
+        assert_eq!(w.live().0, 0);
+        out
+    }
+
+    #[test]
+    fn values_come_back_byte_for_byte() {
+        let (shapes, ty) = shapes();
+        let mut w = World::new(shapes);
+        let bytes = sample(&w);
+        let obj = decode(&mut w.ctx, ty, &bytes);
+        assert!(!obj.is_null(), "{:?}", w.take_trap());
+        // SAFETY: a live object of the type.
+        assert_eq!(unsafe { encode(&w.ctx, ty, obj as u64) }, bytes);
+        w.release(obj);
+    }
+
+    #[test]
+    fn what_is_no_value_traps_and_leaves_nothing() {
+        let (shapes, ty) = shapes();
+        let mut w = World::new(shapes);
+        let bytes = sample(&w);
+        for end in 0..bytes.len() {
+            let cut = bytes.get(..end).unwrap();
+            assert!(decode(&mut w.ctx, ty, cut).is_null(), "{end} bytes");
+            assert_eq!(w.take_trap().map(|t| t.0), Some(trap::EXPLICIT), "{end} bytes");
+            assert_eq!(w.live().0, 0, "{end} bytes");
+        }
+        for at in 0..bytes.len() {
+            for value in [0, 2, 9, 255] {
+                let mut other = bytes.clone();
+                if let Some(byte) = other.get_mut(at) {
+                    *byte = value;
+                }
+                let obj = decode(&mut w.ctx, ty, &other);
+                let _ = w.take_trap();
+                w.release(obj);
+                assert_eq!(w.live().0, 0, "byte {at} is {value}");
             }
         }
     }

@@ -11,8 +11,14 @@ pub struct Opened {
     pub refusal: Option<String>,
 }
 
-/// Makes the store of a program. `get` reads a variable, `memory` is what the process may use, in bytes.
-pub fn open(shapes: &Shapes, program: &str, memory: u64, get: impl Fn(&str) -> Option<String>) -> Opened {
+/// Makes the store of a program that has tables. `get` reads a variable, `memory` tells what the process may use, in
+/// bytes.
+pub fn open(
+    shapes: &Shapes,
+    program: &str,
+    memory: impl FnOnce() -> u64,
+    get: impl Fn(&str) -> Option<String>,
+) -> Opened {
     let mut opened = Opened::default();
     let durable = shapes.tables.iter().find(|table| table.durable && table.declared);
     if let Some(table) = durable {
@@ -24,13 +30,17 @@ pub fn open(shapes: &Shapes, program: &str, memory: u64, get: impl Fn(&str) -> O
             }
         }
     }
-    let mut bound = memory / 8 * 3;
+    let mut bound = None;
     if let Some(text) = get("WO_DB_MB") {
         match text.trim().parse::<u64>() {
-            Ok(mb @ 1..=1_048_576) => bound = mb << 20,
+            Ok(mb @ 1..=1_048_576) => bound = Some(mb << 20),
             _ => opened.notices.push(format!("{program}: WO_DB_MB={text} is not a number from 1 to 1048576; ignored")),
         }
     }
+    if shapes.tables.is_empty() {
+        return opened;
+    }
+    let bound = bound.unwrap_or_else(|| memory() / 8 * 3);
     values::encode::set_row_reader(super::row_object);
     let made = STORE.set(Store::new(shapes.tables.clone(), shapes.queries.clone(), bound));
     debug_assert!(made.is_ok(), "a process runs one program");
