@@ -36,6 +36,10 @@ scenarios *ARGS:
 stress *ARGS:
     python3 scripts/stress.py {{ARGS}}
 
+# actors and tables
+db-actor:
+    scripts/db-actor-accept.sh
+
 # mutated corpus files through the compiler, as many as CASES says; fuzz/README.md has the coverage-guided targets
 fuzz CASES="20000":
     FUZZ_CASES={{CASES}} cargo test --release -p corpus --test mutate

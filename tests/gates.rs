@@ -58,3 +58,8 @@ fn proc() {
 fn runtime() {
     gate("runtime-accept.sh", &[]);
 }
+
+#[test]
+fn db_actor() {
+    gate("db-actor-accept.sh", &[]);
+}

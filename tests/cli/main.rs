@@ -16,6 +16,7 @@ mod observing;
 mod ownership;
 mod reports;
 mod sources;
+mod tables;
 mod tests;
 mod usage;
 

@@ -12,13 +12,16 @@ const ITEMS: u32 = 85;
 /// Items that come with a later part: `deflate`. An entry that has cases must go.
 const LATER_ITEMS: &[u32] = &[70];
 
-/// The texts of section 13 and of 8 to 11, by number. Left out: those of builtins and tables that are not available yet,
+/// The texts of section 13 and of 8 to 11, by number. Left out: those of builtins that are not available yet,
 /// `internal error at …`, and the two length limits that need gigabytes to reach.
 const TRAP_TEXTS: &[(u32, &str)] = &[
     (1, "division by zero"),
     (1, "INT64_MIN / -1 overflows"),
     (3, "stack overflow"),
     (4, "out of memory"),
+    (4, "out of memory growing a table"),
+    (5, "no such row"),
+    (5, "row too large"),
     (6, "null receiver"),
     (6, "null text"),
     (6, "multi index out of range"),
@@ -59,6 +62,9 @@ const TRAP_TEXTS: &[(u32, &str)] = &[
     (9, "child has no terminal to resize"),
     (9, "process ceiling: "),
     (9, "send_fd needs a unix socket"),
+    (10, "unique index violation"),
+    (11, "referenced row does not exist"),
+    (11, "row is still referenced (restrict)"),
     (12, "shift count out of range 0..63"),
     (13, "actor mailbox full"),
     (13, "actor died during call"),

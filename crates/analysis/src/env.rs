@@ -62,6 +62,8 @@ pub struct Env<'a> {
     pub(crate) unread: FxHashSet<Name>,
     /// Functions with something in them that is wrong or was not read: their HIR is not all of their source.
     pub(crate) incomplete: FxHashSet<FuncId>,
+    /// Modules of dependencies that a file of another module names something of: that module, the dependency's.
+    pub(crate) reached: std::cell::RefCell<FxHashSet<(ModuleId, ModuleId)>>,
     /// What `Env::file` answers for an id that is not in the input.
     pub(crate) no_file: FileScope,
 }

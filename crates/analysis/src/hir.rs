@@ -26,8 +26,6 @@ pub struct Program {
     pub tests: Vec<(String, FuncId)>,
     /// The class of `catch` variables, and those of builtin results.
     pub well_known: WellKnown,
-    /// The first construct that needs the table store, in words; such a program is checked but not run yet.
-    pub needs_store: Option<(Span, String)>,
     /// Further names of records: records of equal shape are one class, which has the name of the first.
     pub aliases: Vec<(Name, ClassId)>,
     /// Which classes are traced, and why.
@@ -55,13 +53,30 @@ pub struct Class {
     pub name: Name,
     pub span: Span,
     pub is_record: bool,
-    /// `@table` or inserted: refused in this version where rows would be needed.
+    /// `@table`: the class's name as a type means a row.
     pub is_table: bool,
+    pub storage: Storage,
     pub fields: Vec<Field>,
     /// Instance and static methods by name.
     pub methods: Vec<FuncId>,
     /// Set when the class is the target of a `spawn`: its `receive`.
     pub receive: Option<FuncId>,
+}
+
+/// How rows of a class are kept (tables specification 2.1). Columns are numbered as the class's fields.
+#[derive(Clone, Debug, Default)]
+pub struct Storage {
+    /// `name:`, where it is given.
+    pub label: Option<String>,
+    pub durable: bool,
+    /// The `index:` arguments.
+    pub indexes: Vec<Vec<u32>>,
+    /// The `@unique` columns.
+    pub unique: Vec<u32>,
+    /// The class stands in a module of the project or in one that is reachable from there.
+    pub declared: bool,
+    /// Some `insert` makes rows of the class, whether or not it says `@table`.
+    pub inserted: bool,
 }
 
 #[derive(Clone, Debug)]

@@ -65,24 +65,14 @@ fn check_with(input: &Input, bodies: impl FnOnce(&mut env::Env<'_>, &mut Vec<Dia
     let mut diagnostics = Vec::new();
     let mut env = decls::collect(input, &mut diagnostics);
     bodies(&mut env, &mut diagnostics);
+    decls::columns::check_inserted(&env, &mut diagnostics);
+    decls::columns::mark_declared(&mut env);
     let skip = not_for_ownership(&env, &diagnostics);
     env.program.ownership = ownership::check(&env.program, &skip, &mut diagnostics);
     decls::modules::report_unused(&env, &mut diagnostics);
     diagnostics.sort_by_key(|d| (d.span.file, d.span.start));
     let failed = diagnostics.iter().any(Diagnostic::is_error);
     Output { program: (!failed).then_some(env.program), diagnostics }
-}
-
-/// Why a correct program cannot be run in this version: it needs the table store.
-#[must_use]
-pub fn refuse_store(program: &hir::Program) -> Option<Diagnostic> {
-    let (span, construct) = program.needs_store.as_ref()?;
-    Some(
-        Diagnostic::error(250, *span, format!("{construct}: tables are not available yet"))
-            .label("needs the table store")
-            .note("rows, `insert`, `delete` and queries are checked, but this version of `woc` cannot run them")
-            .help("keep the values in a `multi` or a `map` until a later version brings the store"),
-    )
 }
 
 /// Functions whose HIR is not all of their source: those with an error or something unread in them. Adapters have no

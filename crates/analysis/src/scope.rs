@@ -25,6 +25,9 @@ impl Env<'_> {
     /// Marks every `use` of the file that reaches this module.
     pub fn mark_used(&self, file: FileId, module: ModuleId) {
         let scope = self.file(file);
+        if module != scope.module && self.modules.get(module.0 as usize).is_some_and(|m| m.package != 0) {
+            let _ = self.reached.borrow_mut().insert((scope.module, module));
+        }
         for index in scope.used_modules.get(&module).into_iter().flatten() {
             if let Some(entry) = scope.uses.get(*index) {
                 entry.used.set(true);

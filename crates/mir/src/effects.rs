@@ -71,6 +71,14 @@ pub fn uses(body: &Block, locals: usize) -> Uses {
     walk.uses
 }
 
+/// Whether `e` reads `local`, in blocks too.
+pub fn mentions(e: &Expr, local: LocalId) -> bool {
+    let n = local.0 as usize + 1;
+    let mut walk = Walk { uses: Uses { assigned: vec![false; n], reads: vec![0; n] } };
+    walk.expr(e);
+    walk.uses.reads.last().is_some_and(|reads| *reads > 0)
+}
+
 struct Walk {
     uses: Uses,
 }

@@ -54,6 +54,8 @@ pub struct Program {
     pub main: Option<FuncId>,
     /// Actor classes: `(class index, function of (self, msg) with the reply's words as results)`.
     pub receives: Vec<(u32, FuncId)>,
+    /// The queries of the source, each once.
+    pub plans: Vec<Plan>,
     /// Names of test blocks, and for each a function that may stand in for `main`: it runs the test and yields 0.
     pub tests: Vec<(String, FuncId)>,
 }
@@ -62,6 +64,15 @@ pub struct Program {
 pub struct Table {
     pub name: String,
     pub rows: Vec<(u32, FuncId)>,
+}
+
+/// How a query is evaluated, in words.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    pub file: u32,
+    /// A byte offset until `resolve_lines`.
+    pub line: u32,
+    pub text: String,
 }
 
 #[derive(Clone, Debug)]

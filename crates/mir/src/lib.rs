@@ -15,9 +15,11 @@ pub mod ir;
 mod lower;
 mod opt;
 mod passes;
+mod plan;
 mod quiet;
 mod reach;
 mod shapes;
+mod tables;
 mod verify;
 
 pub use dump::dump;
@@ -50,6 +52,9 @@ pub fn lower_part(
 /// Replaces the byte offsets in `Func::line` and `Inst::line` by what `line_of(file, offset)` says, a 1-based line.
 /// To be called once, before code generation.
 pub fn resolve_lines(program: &mut ir::Program, line_of: impl Fn(u32, u32) -> u32) {
+    for plan in &mut program.plans {
+        plan.line = line_of(plan.file, plan.line);
+    }
     for func in &mut program.funcs {
         let file = func.file;
         func.line = line_of(file, func.line);

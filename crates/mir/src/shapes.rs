@@ -9,6 +9,7 @@ use abi::desc::{
     TYPE_BYTES, TYPE_FLOAT, TYPE_INT, TYPE_JSON, TYPE_TEXT, TypeDesc, TypeIdx, UnionDesc,
 };
 use abi::layout;
+use abi::tables::TableIdx;
 use analysis::hir::{self, ClassId, Default_, Ty, TyKind, Types, UnionId};
 use rustc_hash::FxHashMap;
 
@@ -98,6 +99,10 @@ pub struct Layouts<'a> {
     variants: Vec<ClassIdx>,
     /// Per class and field: stored fields before it.
     stored: Vec<Vec<usize>>,
+    /// Classes with a table.
+    pub tables: FxHashMap<ClassId, TableIdx>,
+    /// Classes that the compiler made, by the types of their fields.
+    made: FxHashMap<Vec<TypeIdx>, ClassIdx>,
 }
 
 impl<'a> Layouts<'a> {
@@ -108,6 +113,8 @@ impl<'a> Layouts<'a> {
             index: FxHashMap::default(),
             variants: Vec::new(),
             stored: Vec::with_capacity(program.classes.len()),
+            tables: FxHashMap::default(),
+            made: FxHashMap::default(),
         };
         for class in &program.classes {
             let mut stored = 0;
@@ -145,7 +152,49 @@ impl<'a> Layouts<'a> {
             let variants = union.variants.iter().map(|v| v.name.to_string()).collect();
             layouts.shapes.unions.push(UnionDesc { name: union.name.to_string(), variants, classes });
         }
+        for (i, class) in program.classes.iter().enumerate() {
+            if class.is_table {
+                let _ = layouts.table(ClassId(count(i)));
+            }
+        }
         layouts
+    }
+
+    /// A class with fields of these types, for objects that carry several values to or from the runtime.
+    pub fn made_class(&mut self, fields: Vec<TypeIdx>) -> ClassIdx {
+        if let Some(class) = self.made.get(&fields) {
+            return *class;
+        }
+        let mut size = u32::try_from(layout::FIELDS).unwrap_or(8);
+        let mut descs = Vec::with_capacity(fields.len());
+        for ty in &fields {
+            descs.push(FieldDesc { name: String::new(), ty: *ty, offset: size, default: None });
+            size += 8 * self.shapes.words(*ty);
+        }
+        let class = count(self.shapes.classes.len());
+        let desc = ClassDesc { name: String::new(), kind: ClassKind::Record, size, fields: descs, reply: None };
+        self.shapes.classes.push(desc);
+        let _ = self.made.insert(fields, class);
+        class
+    }
+
+    /// The type of rows of a class.
+    pub fn row_type(&mut self, class: ClassIdx) -> TypeIdx {
+        self.intern(TypeDesc::Row(class))
+    }
+
+    /// The type of lists of `element`.
+    pub fn list_of(&mut self, element: TypeIdx) -> TypeIdx {
+        self.intern(TypeDesc::Multi(element))
+    }
+
+    /// The number of a stored field among the stored ones.
+    pub fn column(&self, class: ClassId, field: u32) -> u32 {
+        self.stored.get(class.0 as usize).and_then(|s| s.get(field as usize)).map_or(0, |n| count(*n))
+    }
+
+    pub fn program(&self) -> &'a hir::Program {
+        self.program
     }
 
     fn intern(&mut self, desc: TypeDesc) -> TypeIdx {
@@ -257,7 +306,7 @@ pub fn reply_of(result: Shape) -> Reply {
     }
 }
 
-fn is_backlink(types: &Types, ty: Ty) -> bool {
+pub fn is_backlink(types: &Types, ty: Ty) -> bool {
     matches!(types.kind(ty), TyKind::Backlink(..))
 }
 
@@ -276,6 +325,6 @@ fn default(d: &Default_) -> FieldDefault {
     }
 }
 
-fn count(n: usize) -> u32 {
+pub fn count(n: usize) -> u32 {
     u32::try_from(n).unwrap_or(u32::MAX)
 }

@@ -8,7 +8,7 @@ use diagnostics::Diagnostic;
 use diagnostics::render::{SourceFile, render};
 use project::{Project, ProjectFile};
 
-use crate::options::{Action, Invocation, Stage, USAGE, help_text, usage_error};
+use crate::options::{Action, Invocation, Stage, USAGE, help_text};
 use crate::pipeline::{self, Entry, NotRun, Tests};
 use crate::{crash, executable, fmt, output, scaffold, testing};
 
@@ -78,13 +78,6 @@ impl Session<'_> {
         self.reported(hir)
     }
 
-    /// `checked` for a command that runs the program: what the runtime lacks is refused as well.
-    fn runnable(&mut self, tests: Tests) -> Result<pipeline::Hir, i32> {
-        let hir = self.analyse(tests);
-        self.diagnostics.extend(hir.as_ref().and_then(pipeline::refusal));
-        self.reported(hir)
-    }
-
     fn reported(&mut self, hir: Option<pipeline::Hir>) -> Result<pipeline::Hir, i32> {
         match (self.report(), hir) {
             (true, _) => Err(ERRORS),
@@ -143,7 +136,7 @@ fn build(invocation: &Invocation, path: &Path, out: Option<&Path>) -> i32 {
 }
 
 fn build_session(mut session: Session<'_>, out: Option<&Path>) -> i32 {
-    let hir = match session.runnable(Tests::Drop) {
+    let hir = match session.checked(Tests::Drop) {
         Ok(hir) => hir,
         Err(status) => return status,
     };
@@ -168,7 +161,7 @@ fn run(invocation: &Invocation, path: &Path, args: &[OsString]) -> i32 {
         Ok(session) => session,
         Err(status) => return status,
     };
-    let hir = match session.runnable(Tests::Drop) {
+    let hir = match session.checked(Tests::Drop) {
         Ok(hir) => hir,
         Err(status) => return status,
     };
@@ -206,7 +199,7 @@ fn test(invocation: &Invocation, path: &Path, filter: Option<&str>) -> i32 {
         Ok(session) => session,
         Err(status) => return status,
     };
-    let hir = match session.runnable(Tests::Keep) {
+    let hir = match session.checked(Tests::Keep) {
         Ok(hir) => hir,
         Err(status) => return status,
     };
@@ -259,13 +252,12 @@ fn dump(invocation: &Invocation, stage: Stage, path: &Path) -> i32 {
             session.diagnostics = diagnostics;
             Ok(text)
         }
-        Stage::Plan => {
-            return usage_error("this dump is not available yet in this version");
+        Stage::Hir | Stage::Gc | Stage::Plan | Stage::Mir | Stage::Clif | Stage::Asm => {
+            match session.analyse(Tests::Drop) {
+                Some(hir) => pipeline::dump_lowered(&hir, &session.project, stage, invocation.passes),
+                None => Ok(String::new()),
+            }
         }
-        Stage::Hir | Stage::Gc | Stage::Mir | Stage::Clif | Stage::Asm => match session.analyse(Tests::Drop) {
-            Some(hir) => pipeline::dump_lowered(&hir, &session.project, stage, invocation.passes),
-            None => Ok(String::new()),
-        },
     };
     if session.report() {
         return ERRORS;

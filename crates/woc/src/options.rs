@@ -20,7 +20,7 @@ usage: woc PATH                      build a program, check a library, a directo
                                      run each test block, or those with TEXT in their names
        woc new [--lib] NAME          make a directory with a program or library to start from
        woc fmt [--check] PATH...     rewrite files in canonical form, or list those that would change
-       woc dump STAGE PATH           STAGE: tokens, ast, hir, gc, mir, clif, asm
+       woc dump STAGE PATH           STAGE: tokens, ast, hir, gc, plan, mir, clif, asm
        woc --update-deps DIR         fetch the git dependencies again and rewrite wo.lock
        woc version
        woc help

@@ -81,11 +81,6 @@ pub fn has_main(hir: &Hir) -> bool {
     hir.main.is_some()
 }
 
-/// Why a program without errors cannot be run all the same.
-pub fn refusal(hir: &Hir) -> Option<Diagnostic> {
-    analysis::refuse_store(hir)
-}
-
 /// What the first fiber runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Entry {
@@ -133,7 +128,7 @@ fn execute(code: Code, args: Vec<Vec<u8>>) -> Result<i32, String> {
     if let Some(symbols) = symbols {
         profile::write(image.base, &symbols);
     }
-    Ok(sched::run(image))
+    Ok(builtins::run(image))
 }
 
 /// The path of a file below the project, or below the key of its dependency: a built program says nothing about the
@@ -209,6 +204,11 @@ pub fn dump_lowered(hir: &Hir, project: &Project, stage: Stage, passes: Passes) 
     let program = lower(hir, project, passes, |_| {});
     let options = codegen::Options { optimize: !passes.is_empty(), ..codegen::Options::default() };
     match stage {
+        Stage::Plan => {
+            let name = |file| usize::try_from(file).ok().and_then(|i: usize| project.files.get(i)).map(|f| &f.display);
+            let line = |p: &mir::ir::Plan| format!("{}:{}: {}\n", name(p.file).map_or("", |n| n), p.line, p.text);
+            Ok(program.plans.iter().map(line).collect())
+        }
         Stage::Clif => codegen::dump_clif(&program, &options),
         Stage::Asm => codegen::dump_asm(&program, &options),
         _ => Ok(mir::dump(&program)),

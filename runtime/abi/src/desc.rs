@@ -1,6 +1,7 @@
 //! Shapes of the program's classes and types at run time: what the runtime needs to free, copy, compare, encode and
 //! decode values without knowing the compiler.
 
+use crate::tables::{QueryDesc, TableDesc};
 use serde::{Deserialize, Serialize};
 
 /// Index into `Shapes::types`.
@@ -124,6 +125,9 @@ pub struct Shapes {
     pub types: Vec<TypeDesc>,
     pub classes: Vec<ClassDesc>,
     pub unions: Vec<UnionDesc>,
+    /// What the program stores, and the queries it asks.
+    pub tables: Vec<TableDesc>,
+    pub queries: Vec<QueryDesc>,
 }
 
 impl Shapes {

@@ -5,4 +5,5 @@
 pub mod desc;
 pub mod layout;
 pub mod symbols;
+pub mod tables;
 pub mod trap;

@@ -125,6 +125,26 @@ pub const SYMBOLS: &[Symbol] = &[
     sym("actor.monitor", &[W, W, W], &[]),
     // milliseconds, address, message (consumed)
     sym("actor.after", &[W, W, W], &[]),
+    // -- tables: `abi::tables` says what the numbers mean -------------------------------------------------------
+    // table, object of its class with the values -> id
+    sym("table.insert", &[W, W], &[W]),
+    // table, id, column -> the value's words
+    sym("table.get", &[W, W, W], &[W, W]),
+    // table, id, column, the value's words
+    sym("table.set", &[W, W, W, W, W], &[]),
+    // table, id, column, operation, its right operand
+    sym("table.update", &[W, W, W, W, W], &[]),
+    // table, id -> 0
+    sym("table.delete", &[W, W], &[W]),
+    // table, index whose first column refers to the row, id -> `multi` of the rows; their number
+    sym("table.backlink", &[W, W, W], &[W]),
+    sym("table.backlink_len", &[W, W, W], &[W]),
+    // query, object of its operands or null -> object of its result; number of rows
+    sym("query.run", &[W, W], &[W]),
+    sym("query.count", &[W, W], &[W]),
+    // query, object of computed keys (`multi Int` of positions, then a `multi` per key), rows to skip, rows to take or
+    // -1 -> the positions in order
+    sym("query.order", &[W, W, W, W], &[W]),
     // -- builtins that stdlib/ declares under the same name -----------------------------------------------------
     sym("print", &[W], &[]),
     sym("print_err", &[W], &[]),

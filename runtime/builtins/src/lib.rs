@@ -3,10 +3,25 @@
 
 mod io;
 mod pure;
+pub mod tables;
 
 /// Name and address of every runtime function, each once.
 pub fn functions() -> impl Iterator<Item = (&'static str, *const u8)> {
-    pure::functions().into_iter().chain(io::functions())
+    pure::functions().into_iter().chain(io::functions()).chain(tables::functions())
+}
+
+/// Opens the program's tables and runs it to its end; gives the process's exit status.
+#[must_use]
+pub fn run(image: &'static values::ctx::Image) -> i32 {
+    let variable = |name: &str| std::env::var_os(name).map(|value| value.to_string_lossy().into_owned());
+    let opened = tables::open(&image.shapes, &sched::config::program_name(), sched::config::memory, variable);
+    for line in opened.notices.iter().chain(&opened.refusal) {
+        sched::sys::stderr_line(line);
+    }
+    if opened.refusal.is_some() {
+        return 2;
+    }
+    sched::run(image)
 }
 
 #[cfg(test)]

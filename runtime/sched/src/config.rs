@@ -95,7 +95,8 @@ pub fn read(program: &str, get: impl Fn(&str) -> Option<String>) -> Read {
 }
 
 /// Bytes of memory the process may use: physical memory or the limit of its control group, whichever is smaller.
-fn memory() -> u64 {
+#[must_use]
+pub fn memory() -> u64 {
     // SAFETY: plain library calls.
     let (pages, size) = unsafe { (libc::sysconf(libc::_SC_PHYS_PAGES), libc::sysconf(libc::_SC_PAGESIZE)) };
     let physical = u64::try_from(pages).unwrap_or(0).saturating_mul(u64::try_from(size).unwrap_or(0));

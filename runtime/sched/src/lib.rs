@@ -3,8 +3,7 @@
 //! A run has one `Shared` and N `Shard`s, each a thread with its own run queue, reactor and timers; they reach each other
 //! through their ports only.
 //!
-//! Limits for now. `WO_IO=uring` is refused. An address of itself keeps an actor when it lies in a container of the
-//! actor's state rather than in a field. A handle that more than 64 actors have used is not closed by the death of its
+//! Limits for now. `WO_IO=uring` is refused. A handle that more than 64 actors have used is not closed by the death of its
 //! last holder.
 #![allow(unsafe_code, reason = "stack switching and system calls")]
 #![allow(

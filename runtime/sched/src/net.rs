@@ -344,9 +344,9 @@ pub(crate) fn wait_writable(
 /// Parks a writer; after a stop no longer than the drain may take. An unbounded write that a stop cut off unwinds.
 fn park_write(ctx: &mut Ctx, deadline: u64, with_deadline: bool) -> Outcome {
     let s = shard(ctx);
-    s.writes_waiting += 1;
+    s.work_waiting += 1;
     let outcome = park(ctx, Wait::Write, if s.stopping { deadline.min(s.stop_bound) } else { deadline });
-    shard(ctx).writes_waiting -= 1;
+    shard(ctx).work_waiting -= 1;
     if outcome == Outcome::Deadline && !with_deadline {
         ctx.trap = trap::UNWIND;
         ctx.trap_recorded = true;

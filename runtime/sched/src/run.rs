@@ -376,10 +376,11 @@ fn release_all(shards: &mut [Box<Shard>]) {
     loop {
         let mut more = false;
         each(shards, &mut |s| {
-            more |= s.take_posts() > 0 || !s.orphans.is_empty();
+            more |= s.take_posts() > 0 || !s.orphans.is_empty() || !s.deep_orphans.is_empty();
+            actor::search(s);
             actor::sweep(s);
             values::cycles::collect_all(&mut s.ctx);
-            more |= s.has_posts() || !s.orphans.is_empty();
+            more |= s.has_posts() || !s.orphans.is_empty() || !s.deep_orphans.is_empty();
         });
         if !more {
             return;

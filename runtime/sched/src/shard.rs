@@ -28,6 +28,8 @@ pub const SWITCHES: u32 = 64;
 const POLL_GAP: u64 = 20_000;
 /// Least time between two samples of the heaps' size while fibers stay runnable, in nanoseconds.
 const SAMPLE_GAP: u64 = 1_000_000;
+/// Least time between two searches of states for addresses while fibers stay runnable, in nanoseconds.
+const SEARCH_GAP: u64 = 50_000_000;
 /// Posts for one shard that are handed over at once; others wait for the end of the slice.
 const BATCH: usize = 32;
 
@@ -77,8 +79,13 @@ pub struct Shard {
     pub flat: Vec<bool>,
     /// Per class: offsets of fields that hold an actor's address.
     pub actor_fields: Vec<Vec<u32>>,
+    /// Per class: addresses can lie elsewhere in an object of it.
+    pub deep_holders: Vec<bool>,
     /// Actors that may have become unreachable.
     pub orphans: Vec<*mut Actor>,
+    /// The same for those whose states must be searched for their own addresses, and the time of the last search.
+    pub deep_orphans: Vec<*mut Actor>,
+    last_search: u64,
     pub reclaiming: bool,
     pub afters: Vec<Option<After>>,
     free_afters: Vec<u32>,
@@ -87,8 +94,8 @@ pub struct Shard {
     addressed: Vec<u16>,
     /// Pool operations whose result has not come.
     pub pool_busy: i64,
-    /// Writes that wait for room.
-    pub writes_waiting: i64,
+    /// Writes that wait for room, and senders that give way: neither waits for ever.
+    pub work_waiting: i64,
     waits: u64,
     births: u64,
     pub stacks: Stacks,
@@ -146,6 +153,7 @@ impl Shard {
             plain: shim::plain_classes(&image.shapes, true),
             flat: shim::plain_classes(&image.shapes, false),
             actor_fields: shim::actor_fields(&image.shapes),
+            deep_holders: shim::deep_holders(&image.shapes),
             outbox: (0..shared.ports.len()).map(|_| Vec::new()).collect(),
             addressed: Vec::new(),
             shared: Arc::clone(shared),
@@ -161,11 +169,13 @@ impl Shard {
             queue: VecDeque::new(),
             actors: Vec::new(),
             orphans: Vec::new(),
+            deep_orphans: Vec::new(),
+            last_search: 0,
             reclaiming: false,
             afters: Vec::new(),
             free_afters: Vec::new(),
             pool_busy: 0,
-            writes_waiting: 0,
+            work_waiting: 0,
             waits: 0,
             births: 0,
             scratch: vec![0; 64 * 1024],
@@ -427,6 +437,9 @@ impl Shard {
         self.flush_posts();
         let port = self.port();
         let now = sys::monotonic();
+        // Nothing else to do: states may be searched before the shard sleeps.
+        let may_search = ns > 0;
+        let ns = if may_search && !self.deep_orphans.is_empty() { 0 } else { ns };
         let look = ns > 0 || now.saturating_sub(self.last_poll) >= POLL_GAP;
         // The clock is read each time; the reactor costs a system call and is looked at once in a while.
         if look {
@@ -455,6 +468,10 @@ impl Shard {
         let now = sys::monotonic();
         self.last_poll = now;
         self.fire(now);
+        if !self.deep_orphans.is_empty() && (may_search || now.saturating_sub(self.last_search) >= SEARCH_GAP) {
+            self.last_search = now;
+            actor::search(self);
+        }
         if !self.orphans.is_empty() {
             actor::sweep(self);
         }
@@ -572,7 +589,7 @@ impl Shard {
     /// Nothing would happen on this shard by itself any more, but for timers and outside input.
     #[must_use]
     pub fn quiescent(&self) -> bool {
-        self.queue.is_empty() && self.pool_busy == 0 && self.writes_waiting == 0
+        self.queue.is_empty() && self.pool_busy == 0 && self.work_waiting == 0
     }
 }
 

@@ -83,6 +83,52 @@ pub fn actor_fields(shapes: &Shapes) -> Vec<Vec<u32>> {
     shapes.classes.iter().map(fields).collect()
 }
 
+/// Per class: whether an object of it can hold addresses of actors elsewhere than in its own fields.
+#[must_use]
+pub fn deep_holders(shapes: &Shapes) -> Vec<bool> {
+    let anywhere = shapes.types.contains(&TypeDesc::Actor);
+    // Grows until nothing changes: what a class holds depends on what the classes of its fields hold.
+    let mut holds: Vec<bool> = vec![false; shapes.classes.len()];
+    let reaches = |holds: &[bool], ty| {
+        let mut types = vec![(ty, 0)];
+        while let Some((ty, depth)) = types.pop() {
+            match shapes.ty(ty) {
+                TypeDesc::Actor => return true,
+                TypeDesc::Interface if anywhere => return true,
+                TypeDesc::Nullable(inner) | TypeDesc::Multi(inner) if depth < shapes.types.len() => {
+                    types.push((inner, depth + 1));
+                }
+                TypeDesc::Map(key, value) if depth < shapes.types.len() => {
+                    types.extend([(key, depth + 1), (value, depth + 1)]);
+                }
+                TypeDesc::Object(class) if holds.get(class as usize).copied().unwrap_or(false) => return true,
+                TypeDesc::Union(u) => {
+                    let classes = shapes.unions.get(u as usize).map_or(&[][..], |u| &u.classes);
+                    if classes.iter().any(|c| holds.get(*c as usize).copied().unwrap_or(false)) {
+                        return true;
+                    }
+                }
+                _ => {}
+            }
+        }
+        false
+    };
+    loop {
+        let next: Vec<bool> = shapes.classes.iter().map(|c| c.fields.iter().any(|f| reaches(&holds, f.ty))).collect();
+        if next == holds {
+            break;
+        }
+        holds = next;
+    }
+    let own_field = |ty| match shapes.ty(ty) {
+        TypeDesc::Actor => true,
+        TypeDesc::Nullable(inner) => shapes.ty(inner) == TypeDesc::Actor,
+        _ => false,
+    };
+    let deep = |c: &abi::desc::ClassDesc| c.fields.iter().any(|f| !own_field(f.ty) && reaches(&holds, f.ty));
+    shapes.classes.iter().map(deep).collect()
+}
+
 /// Makes a message independent of what its sender keeps; `plain` says of which classes it is already. Consumes it; null with a pending trap 4 when memory is short.
 pub fn hand_over(ctx: &mut Ctx, plain: &[bool], msg: *mut Obj) -> *mut Obj {
     if msg.is_null() {

@@ -5,18 +5,30 @@ use crate::ctx::Ctx;
 use crate::object::{self, Obj, Plans};
 use crate::text::{self, Builder};
 use crate::{map, multi};
-use abi::desc::{FieldDesc, Shapes, TypeDesc, TypeIdx};
+use abi::desc::{ClassIdx, FieldDesc, Shapes, TypeDesc, TypeIdx};
 use abi::layout::{FIRST_CLASS, KIND_BYTES, KIND_TEXT};
 use abi::trap;
 use codec::Sink;
 use codec::json::DEPTH;
+use std::sync::OnceLock;
 
 /// Why a value has no JSON text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
     TooDeep,
-    /// A row handle; tables are not part of this runtime yet, so every handle is stale.
+    /// A row handle without a row; or there was no memory for the row, and the trap is pending.
     NoRow,
+}
+
+/// How the columns of a row are read; set once, by whoever has the tables. It gives a fresh object of the class; null
+/// where there is no such row, and beside a pending trap.
+pub type RowReader = fn(&mut Ctx, ClassIdx, u64) -> *mut Obj;
+
+static ROW_READER: OnceLock<RowReader> = OnceLock::new();
+
+/// Sets the reader. A second call changes nothing.
+pub fn set_row_reader(reader: RowReader) {
+    let _ = ROW_READER.set(reader);
 }
 
 /// The JSON text of the value. Null and a trap on failure: 4, 5 `no such row`, 6 `json: nesting too deep`.
@@ -44,9 +56,11 @@ pub unsafe fn encode(ctx: &mut Ctx, ty: TypeIdx, first: u64, second: u64) -> *mu
 /// As for `encode`.
 pub unsafe fn write(out: &mut Builder<'_>, ty: TypeIdx, first: u64, second: u64) -> Result<(), Refusal> {
     let (shapes, plans) = (object::shapes(out.ctx()), object::plans(out.ctx()));
-    let mut encoder = Encoder { out, shapes, plans, open: Vec::new() };
+    let mut encoder = Encoder { out, shapes, plans, open: Vec::new(), rows: Vec::new() };
     // SAFETY: the caller's promise.
-    unsafe { encoder.run(Value { ty, first, second, field: false }) }
+    let written = unsafe { encoder.run(Value { ty, first, second, field: false }) };
+    encoder.release_rows(0);
+    written
 }
 
 struct Encoder<'b, 'c> {
@@ -55,6 +69,8 @@ struct Encoder<'b, 'c> {
     plans: &'b Plans,
     /// Containers around the one being written, outermost first.
     open: Vec<Open<'b>>,
+    /// Those of them that are rows, read for this purpose: each is released when it is closed.
+    rows: Vec<*mut Obj>,
 }
 
 /// A value to be written.
@@ -95,10 +111,17 @@ impl<'b> Encoder<'b, '_> {
                     }
                     // A graph of few objects can have an endless text; memory ends it.
                     None if self.out.failed() => return Ok(()),
-                    None => match self.open.pop() {
-                        Some(outer) => current = outer,
-                        None => return Ok(()),
-                    },
+                    None => {
+                        if let Open::Object { obj, .. } = current
+                            && self.rows.last() == Some(&obj)
+                        {
+                            self.release_rows(self.rows.len() - 1);
+                        }
+                        match self.open.pop() {
+                            Some(outer) => current = outer,
+                            None => return Ok(()),
+                        }
+                    }
                 }
             }
         }
@@ -124,7 +147,14 @@ impl<'b> Encoder<'b, '_> {
             match desc {
                 TypeDesc::Int | TypeDesc::Ordinal(_) => self.out.put_int(first as i64),
                 TypeDesc::Row(_) if field => self.out.put_int(first as i64),
-                TypeDesc::Row(_) => return Err(Refusal::NoRow),
+                TypeDesc::Row(class) => {
+                    let obj = ROW_READER.get().map_or(std::ptr::null_mut(), |read| read(self.out.ctx(), class, first));
+                    if obj.is_null() {
+                        return Err(Refusal::NoRow);
+                    }
+                    self.rows.push(obj);
+                    return Ok(Some(self.object(obj)));
+                }
                 TypeDesc::Bool => self.out.put(if first == 0 { b"false" } else { b"true" }),
                 TypeDesc::Float => {
                     let f = f64::from_bits(first);
@@ -150,19 +180,34 @@ impl<'b> Encoder<'b, '_> {
                     return Ok(Some(Open::Map { key, value, obj: first as *mut Obj, position: 0 }));
                 }
                 TypeDesc::Object(_) | TypeDesc::Union(_) | TypeDesc::Interface => {
-                    let obj = first as *mut Obj;
-                    let class = (*obj).kind.wrapping_sub(FIRST_CLASS) as usize;
-                    if let (Some(desc), Some(plan)) = (self.shapes.classes.get(class), self.plans.classes.get(class)) {
-                        self.out.put(b"{");
-                        return Ok(Some(Open::Object { fields: &desc.fields, keys: &plan.json_keys, obj, at: 0 }));
-                    }
-                    self.out.put(b"null");
+                    return Ok(Some(self.object(first as *mut Obj)));
                 }
                 // The checker refuses `??T`.
                 TypeDesc::Nullable(_) => self.out.put(b"null"),
             }
         }
         Ok(None)
+    }
+
+    /// Begins an object of a class.
+    ///
+    /// # Safety
+    /// A live object of a class.
+    unsafe fn object(&mut self, obj: *mut Obj) -> Open<'b> {
+        // SAFETY: the caller's promise.
+        let class = unsafe { (*obj).kind }.wrapping_sub(FIRST_CLASS) as usize;
+        self.out.put(b"{");
+        let fields = self.shapes.classes.get(class).map_or(&[][..], |desc| &desc.fields);
+        let keys = self.plans.classes.get(class).map_or(&[][..], |plan| &plan.json_keys);
+        Open::Object { fields, keys, obj, at: 0 }
+    }
+
+    /// Releases the rows from number `from` on.
+    fn release_rows(&mut self, from: usize) {
+        for obj in self.rows.drain(from..).rev() {
+            // SAFETY: the reader gave the object to this walk, which does not come back to it.
+            unsafe { object::release(self.out.ctx(), obj) };
+        }
     }
 
     /// The next member of a container, with what precedes it written; or `None` with the closing bracket written.

@@ -235,7 +235,10 @@ pub unsafe fn words<'a>(ctx: &Ctx, obj: *mut Obj) -> &'a mut [u64] {
 }
 
 /// `words` for callers that have the plans at hand.
-pub(crate) unsafe fn words_with<'a>(plans: &Plans, obj: *mut Obj) -> &'a mut [u64] {
+///
+/// # Safety
+/// As for `words`.
+pub unsafe fn words_with<'a>(plans: &Plans, obj: *mut Obj) -> &'a mut [u64] {
     if obj.is_null() {
         return &mut [];
     }

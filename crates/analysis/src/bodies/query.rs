@@ -11,13 +11,6 @@ use diagnostics::span::Span;
 use syntax::ast;
 
 impl<'a> Cx<'_, 'a> {
-    /// Notes that the program needs the store; the first place counts.
-    pub(super) fn needs_store(&mut self, span: Span, construct: impl FnOnce() -> String) {
-        if self.env.program.needs_store.as_ref().is_none_or(|(first, _)| span < *first) {
-            self.env.program.needs_store = Some((span, construct()));
-        }
-    }
-
     fn store(&mut self, op: StoreOp, ty: Ty, span: Span) -> Expr {
         Expr { kind: ExprKind::Store(Box::new(op)), ty, span }
     }
@@ -27,7 +20,6 @@ impl<'a> Cx<'_, 'a> {
         let Some((index, ty)) = self.env.field(class, &field.name).map(|(i, f)| (i, f.ty)) else {
             return self.unknown_field(class, field);
         };
-        self.needs_store(span, || format!("column `{}` of a row", field.name));
         if let TyKind::Backlink(target, _) = self.kind(ty) {
             let row_ty = self.intern(TyKind::Row(target));
             let rows = self.intern(TyKind::Multi(row_ty));
@@ -51,7 +43,6 @@ impl<'a> Cx<'_, 'a> {
                     .help(format!("declare it as a class: `class {} {{ … }}`", class.name)),
             );
         }
-        self.needs_store(span, || format!("`insert {} {{ … }}`", class.name));
         if !is_table {
             let first = self.inserted.entry(id).or_insert(span);
             *first = span.min(*first);
@@ -66,6 +57,9 @@ impl<'a> Cx<'_, 'a> {
         let inserted: Vec<_> = std::mem::take(&mut self.inserted).into_iter().collect();
         for (class, span) in inserted {
             let name = self.class_name(class);
+            if let Some(class) = self.env.program.classes.get_mut(class.0 as usize) {
+                class.storage.inserted = true;
+            }
             self.report(
                 Diagnostic::warning(206, span, format!("rows of `{name}` are volatile"))
                     .label("first insert of a class without `@table`")
@@ -97,7 +91,6 @@ impl<'a> Cx<'_, 'a> {
         if matches!(value.ty, Types::ERROR | Types::NEVER) {
             return value;
         }
-        self.needs_store(span, || "`delete`".to_owned());
         self.store(StoreOp::Delete(value), Types::INT, span)
     }
 
@@ -111,7 +104,6 @@ impl<'a> Cx<'_, 'a> {
             );
         }
         let Some((class, source)) = self.source(&query.source) else { return self.error(span) };
-        self.needs_store(span, || format!("query `from {} in …`", query.var.name));
         let row = self.intern(TyKind::Row(class));
         let mark = self.open();
         let var = self.declare(&query.var, row);

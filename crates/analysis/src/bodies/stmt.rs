@@ -259,7 +259,6 @@ impl<'e, 'a> Cx<'e, 'a> {
                         }
                         let site = Site::Field(class_name, field.name.clone());
                         if is_row {
-                            self.needs_store(target.span, || format!("assignment to column `{}`", field.name));
                             return Ok((Place::Column(value, class, index), ty, site));
                         }
                         Ok((Place::Field(value, class, index), ty, site))

@@ -4,7 +4,7 @@
 
 mod annotations;
 mod classes;
-mod columns;
+pub(crate) mod columns;
 mod defaults;
 mod entry;
 mod functions;
@@ -21,6 +21,7 @@ use crate::hir::{ClassId, IfaceId, Program, UnionId};
 use diagnostics::Diagnostic;
 use diagnostics::span::{FileId, Span};
 use rustc_hash::{FxHashMap, FxHashSet};
+use std::cell::RefCell;
 use syntax::ast;
 
 /// A class or record of the source with the class it became. Two declarations of one name are both here, so that both
@@ -75,6 +76,7 @@ pub fn collect<'a>(input: &'a Input, diags: &mut Vec<Diagnostic>) -> Env<'a> {
     functions::signatures(&mut env, input, &decls, diags);
     annotations::check(&mut env, &decls, diags);
     columns::check(&env, &decls, diags);
+    columns::record(&mut env, &decls);
     defaults::check(&mut env, &decls, diags);
     entry::find(&mut env, input, diags);
     env
@@ -105,6 +107,7 @@ fn empty<'a>() -> Env<'a> {
         suggestions: std::cell::Cell::new(200_000),
         unread: FxHashSet::default(),
         incomplete: FxHashSet::default(),
+        reached: RefCell::default(),
         no_file: FileScope {
             id: crate::env::STDLIB_FILE,
             package: crate::env::PRELUDE,

@@ -95,6 +95,7 @@ pub(super) fn new_class(
         span: name.span,
         is_record,
         is_table,
+        storage: hir::Storage::default(),
         fields: Vec::new(),
         methods: Vec::new(),
         receive: None,

@@ -50,7 +50,7 @@ pub(super) fn check(program: &Program, facts: &Facts, crossings: &[Crossing], di
 
 /// Columns of classes that are traced by demand; what structure makes traced is refused with the declarations.
 pub(super) fn check_columns(program: &Program, facts: &Facts, diags: &mut Vec<Diagnostic>) {
-    for class in program.classes.iter().filter(|c| c.is_table) {
+    for class in program.classes.iter().filter(|c| c.is_table || c.storage.inserted) {
         for field in &class.fields {
             let Some((_, traced)) = path(program, facts, &[(field.ty, String::new())]) else { continue };
             let Some(Why::Demand(at)) = facts.why(traced) else { continue };

@@ -15,7 +15,10 @@ impl<'a> FnLower<'_, 'a> {
         match builtin {
             Builtin::Plain(name) => self.plain(name, args, ty),
             Builtin::LenText => self.length(args, layout::TEXT_LEN),
-            Builtin::LenMulti => self.length(args, layout::MULTI_LEN),
+            Builtin::LenMulti => match self.counted_rows(args) {
+                Some(count) => count,
+                None => self.length(args, layout::MULTI_LEN),
+            },
             Builtin::LenMap => self.length(args, layout::MAP_LEN),
             Builtin::MultiNew => self.new_multi(ty, 0),
             Builtin::MapNew => self.new_map(ty),
@@ -173,7 +176,7 @@ impl<'a> FnLower<'_, 'a> {
     }
 
     /// Calls a function that returns two words for a value of any type.
-    fn two_words(&mut self, name: &str, args: Vec<Local>, shape: Shape, ty: Ty) -> Value {
+    pub fn two_words(&mut self, name: &str, args: Vec<Local>, shape: Shape, ty: Ty) -> Value {
         let (first, second) = match shape {
             Shape::One(rep @ (Rep::Obj | Rep::Actor)) => (self.temp_of(rep, ty), self.b.temp(Rep::Int)),
             _ => (self.b.temp(Rep::Int), self.b.temp(Rep::Int)),

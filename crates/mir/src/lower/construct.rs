@@ -40,7 +40,7 @@ impl<'a> FnLower<'_, 'a> {
     }
 
     /// An object of the class index with these operands moved in, each at its offset.
-    fn allocate(&mut self, class: u32, stores: &[(i32, Value)]) -> Value {
+    pub fn allocate(&mut self, class: u32, stores: &[(i32, Value)]) -> Value {
         let index = self.b.int(i64::from(class));
         let object = self.b.runtime1("rt.new", vec![index], Rep::Obj);
         for (offset, value) in stores.iter().rev() {

@@ -14,7 +14,10 @@ impl<'a> FnLower<'_, 'a> {
     pub fn expr(&mut self, e: &'a Expr) -> Value {
         let line = self.b.line;
         self.b.line = e.span.start;
-        let value = self.expr_kind(e);
+        let value = match self.gathered_value(e) {
+            Some(value) => value,
+            None => self.expr_kind(e),
+        };
         self.b.line = line;
         value
     }
@@ -115,7 +118,7 @@ impl<'a> FnLower<'_, 'a> {
                 self.owned(Value::one(Rep::Actor, dst, Own::Owned))
             }
             ExprKind::JsonDecode(text) => self.json_decode(text, e.ty),
-            ExprKind::Store(_) => self.unavailable("the table store", e.ty),
+            ExprKind::Store(op) => self.store_op(op, e.ty),
             ExprKind::Switch(switch) => self.switch(switch, e.ty),
             ExprKind::Try { body, var, handler } => self.try_catch(body, *var, handler, e.ty),
         }

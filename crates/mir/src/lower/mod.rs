@@ -3,18 +3,21 @@
 
 mod builtin;
 mod call;
+mod clause;
 mod construct;
 mod expr;
 mod module;
 mod operator;
 mod place;
+mod query;
 mod stmt;
 mod switch;
+mod table;
 mod value;
 
 use crate::builder::Builder;
 use crate::effects::{self, Uses};
-use crate::ir::{BlockId, Func, FuncId, InstKind, Local, Rep, Term, TextId};
+use crate::ir::{BlockId, Func, FuncId, InstKind, Local, Plan, Rep, Term, TextId};
 use crate::passes::{Pass, Passes};
 use crate::shapes::{Layouts, Shape, never_null, shape};
 use abi::trap;
@@ -37,6 +40,9 @@ pub struct Cx<'a> {
     tables: Vec<u32>,
     /// Classes that occur as `Name {}` in a default: each has a function that makes one, numbered after the HIR's.
     default_classes: Vec<ClassId>,
+    /// The file of the function at hand.
+    file: u32,
+    plans: Vec<Plan>,
 }
 
 impl Cx<'_> {
@@ -103,6 +109,8 @@ struct FnLower<'c, 'a> {
     params: &'a [Mode],
     result: Shape,
     is_main: bool,
+    /// Where the clauses of the query at hand find the values that the store has read for them.
+    gathered: Option<query::Gathered>,
 }
 
 /// Lowers the function `id`.
@@ -110,6 +118,7 @@ fn lower_func<'a>(cx: &mut Cx<'a>, id: hir::FuncId, func: &'a hir::Func) -> Func
     let program = cx.program;
     let result = cx.result(id);
     let is_main = program.main.is_some_and(|m| m.func == id);
+    cx.file = func.span.file.0;
     let mut f = FnLower {
         cx,
         program,
@@ -122,6 +131,7 @@ fn lower_func<'a>(cx: &mut Cx<'a>, id: hir::FuncId, func: &'a hir::Func) -> Func
         params: &func.params,
         result,
         is_main,
+        gathered: None,
     };
     f.b.line = func.span.start;
     for (i, local) in func.locals.iter().enumerate().take(func.params.len()) {
@@ -190,6 +200,7 @@ fn lower_default(cx: &mut Cx<'_>, class: ClassId) -> Func {
         params: &[],
         result,
         is_main: false,
+        gathered: None,
     };
     f.b.line = span.start;
     let object = f.default_object(class);

@@ -27,6 +27,8 @@ pub fn lower_program(program: &hir::Program, passes: Passes) -> Program {
         text_index: FxHashMap::default(),
         tables,
         default_classes: Vec::new(),
+        file: 0,
+        plans: Vec::new(),
     };
     let mut out = Program::default();
     for (i, func) in program.funcs.iter().enumerate() {
@@ -45,6 +47,8 @@ pub fn lower_program(program: &hir::Program, passes: Passes) -> Program {
         let entry = test_entry(&cx, &mut out, *test);
         out.tests.push((name.clone(), entry));
     }
+    cx.plans.sort_by_key(|plan| (plan.file, plan.line));
+    out.plans = cx.plans;
     out.texts = cx.texts;
     out.shapes = cx.layouts.shapes;
     for func in &mut out.funcs {

@@ -36,9 +36,7 @@ impl<'a> FnLower<'_, 'a> {
                 self.drop_value(*m);
             }
             Place::Entry(map, key) => self.set_entry(map, key, value),
-            Place::Column(row, ..) => {
-                let _ = self.unavailable("the table store", row.ty);
-            }
+            Place::Column(row, class, field) => self.set_column(row, *class, *field, value),
         }
     }
 
@@ -197,9 +195,7 @@ impl<'a> FnLower<'_, 'a> {
                 self.drop_value(k);
                 self.drop_value(m);
             }
-            Place::Column(row, ..) => {
-                let _ = self.unavailable("the table store", row.ty);
-            }
+            Place::Column(row, class, field) => self.update_column(row, *class, *field, op, value),
         }
     }
 
@@ -236,7 +232,7 @@ impl<'a> FnLower<'_, 'a> {
         out
     }
 
-    fn field_type(&self, class: analysis::hir::ClassId, field: u32) -> Ty {
+    pub fn field_type(&self, class: analysis::hir::ClassId, field: u32) -> Ty {
         let class = self.program.classes.get(class.0 as usize);
         let field = class.and_then(|c| c.fields.get(field as usize));
         field.map_or(analysis::hir::Types::INT, |f| f.ty)

@@ -40,6 +40,7 @@ pub fn class(p: &mut Program, name: &str, fields: &[(&str, Ty)]) -> ClassId {
         span: Default::default(),
         is_record: false,
         is_table: false,
+        storage: Storage::default(),
         fields,
         methods: Vec::new(),
         receive: None,

@@ -43,7 +43,7 @@ fn run(main: MainFn) -> (i32, i64) {
                 class("Proc", &[("code", TYPE_INT), ("out", TYPE_TEXT), ("err", TYPE_TEXT)]),
                 class("Child", &["id", "stdin", "stdout", "stderr"].map(|n| (n, TYPE_INT))),
             ],
-            unions: Vec::new(),
+            ..Shapes::default()
         },
         funcs: Vec::new(),
         receives: vec![None; 4],

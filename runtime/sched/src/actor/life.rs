@@ -1,7 +1,7 @@
 //! Birth, turns, death and reclaiming of actors. All but `spawn` and the release of addresses happens on the home shard.
 
 use super::mail::{deliver, give_room, hand_over, next_message};
-use super::{Actor, Local, NONE, Rare, at};
+use super::{Actor, DEEP, Local, NONE, Rare, at};
 use crate::counts::{Counts, Phase};
 use crate::fiber::{self, Outcome, Token};
 use crate::shard::{Shard, current};
@@ -40,7 +40,7 @@ pub fn release_in(s: &mut Shard, actor: *mut Actor) {
         return;
     }
     let a = at(actor);
-    let own = i64::from(a.own_slots);
+    let own = a.own_most();
     if a.is_home(s) {
         if a.counts.release_home() <= own {
             suspect(s, actor);
@@ -50,19 +50,47 @@ pub fn release_in(s: &mut Shard, actor: *mut Actor) {
     }
 }
 
-/// Queues an actor that may have become unreachable, once.
+/// Queues an actor that may have become unreachable, once. One whose state must be searched waits for a time when the
+/// shard has little to do.
 pub fn suspect(s: &mut Shard, actor: *mut Actor) {
-    let local = at(actor).local();
-    if !local.queued {
+    let a = at(actor);
+    let local = a.local();
+    if a.own_slots == DEEP && a.counts.phase() != Phase::Gone {
+        if !local.queued_deep {
+            local.queued_deep = true;
+            s.deep_orphans.push(actor);
+        }
+    } else if !local.queued {
         local.queued = true;
         s.orphans.push(actor);
     }
 }
 
-/// Addresses of itself that an idle actor holds in the fields of its state.
-fn own_addresses(s: &Shard, actor: *mut Actor) -> i64 {
+/// Looks at the suspects whose states must be searched: those that only they themselves name go to `sweep`.
+pub fn search(s: &mut Shard) {
+    for actor in std::mem::take(&mut s.deep_orphans) {
+        let a = at(actor);
+        a.local().queued_deep = false;
+        match a.counts.phase() {
+            Phase::Ready | Phase::Parked => a.local().look_when_idle = true,
+            Phase::Gone => suspect(s, actor),
+            Phase::Idle if owned_by_none(s, actor) => {
+                a.local().queued = true;
+                s.orphans.push(actor);
+            }
+            Phase::Idle => {}
+        }
+    }
+}
+
+/// Addresses of itself that an idle actor holds in its state.
+fn own_addresses(s: &mut Shard, actor: *mut Actor) -> i64 {
     let a = at(actor);
     let state = a.local().state;
+    if a.own_slots == DEEP {
+        // SAFETY: the state of an idle actor, which belongs to this shard, or null.
+        return unsafe { values::reach::addresses(&mut s.ctx, state, actor.cast_const().cast()) };
+    }
     let Some(offsets) = s.actor_fields.get(a.class as usize).filter(|_| !state.is_null()) else { return 0 };
     let own = offsets.iter().filter(|&&offset| {
         // SAFETY: the state is a live object of the actor's class, whose description gives the offset.
@@ -73,13 +101,13 @@ fn own_addresses(s: &Shard, actor: *mut Actor) -> i64 {
 }
 
 /// Nothing but the actor itself names it, and no message is on its way: looked at when it is idle or gone.
-fn owned_by_none(s: &Shard, actor: *mut Actor) -> bool {
+fn owned_by_none(s: &mut Shard, actor: *mut Actor) -> bool {
     // Addresses first: see `counts`.
     at(actor).counts.refs() <= own_addresses(s, actor) && at(actor).counts.waiting() == 0
 }
 
 /// Reclaims the actors that nothing but themselves names. Releases inside only queue further ones, so that chains take
-/// no stack. An address of itself inside a container of an actor's state keeps the actor, as cycles do.
+/// no stack.
 pub fn sweep(s: &mut Shard) {
     if s.reclaiming {
         return;
@@ -92,6 +120,8 @@ pub fn sweep(s: &mut Shard) {
             // Looked at again when it becomes idle.
             Phase::Ready | Phase::Parked => {}
             Phase::Idle | Phase::Gone if !owned_by_none(s, actor) => {}
+            // It is still in the other queue, and comes back from there.
+            Phase::Gone if a.local().queued_deep => {}
             Phase::Gone => free(s, actor),
             // Looked at again when the child has ended.
             Phase::Idle if proc::owns_live(s, actor) => {}
@@ -180,7 +210,9 @@ pub fn spawn(ctx: &mut Ctx, class: u32, state: *mut Obj) -> *mut Actor {
     }
     s.counters().actors_spawned.add(1);
     s.shared().actor_born();
-    let own_slots = s.actor_fields.get(class as usize).map_or(0, |f| u8::try_from(f.len()).unwrap_or(u8::MAX));
+    let deep = s.deep_holders.get(class as usize).copied().unwrap_or(false);
+    let fields = s.actor_fields.get(class as usize).map_or(0, |f| u8::try_from(f.len()).unwrap_or(DEEP));
+    let own_slots = if deep { DEEP } else { fields };
     let actor = Box::into_raw(Box::new(Actor {
         counts: Counts::default(),
         id,
@@ -195,6 +227,8 @@ pub fn spawn(ctx: &mut Ctx, class: u32, state: *mut Obj) -> *mut Actor {
             fiber: NONE,
             listed: NONE,
             queued: false,
+            queued_deep: false,
+            look_when_idle: false,
         }),
     }));
     s.trace.spawn(at(actor));
@@ -248,7 +282,9 @@ pub fn turn(f: *mut fiber::Fiber) -> bool {
     a.local().fiber = NONE;
     a.counts.set_phase(Phase::Idle);
     give_room(s, f.actor);
-    if a.counts.refs() <= i64::from(a.own_slots) {
+    let look =
+        std::mem::take(&mut a.local().look_when_idle) || (a.own_slots != DEEP && a.counts.refs() <= a.own_most());
+    if look {
         suspect(s, f.actor);
     }
     false

@@ -118,9 +118,11 @@ pub(super) fn give_room(s: &mut Shard, actor: *mut Actor) {
 fn wake_senders(s: &mut Shard, actor: *mut Actor, most: u32) {
     let a = at(actor);
     let Some(rare) = a.local().rare.as_mut() else { return };
-    for _ in 0..most {
-        let Some(t) = rare.space.pop_front() else { break };
-        let _ = s.wake(t, Outcome::Ready);
+    let mut left = most;
+    while left > 0
+        && let Some(t) = rare.space.pop_front()
+    {
+        left -= u32::from(s.wake(t, Outcome::Ready));
     }
     a.counts.set_crowded(!rare.space.is_empty());
 }
@@ -199,7 +201,10 @@ pub(super) fn put_or_wait(ctx: &mut Ctx, target: *mut Actor, msg: *mut Obj, for_
             retain(target);
             s.post(a.home, Post::Space { of: target, sender: token });
         }
-        if park(ctx, Wait::Space, until) == Outcome::Unwind {
+        s.work_waiting += 1;
+        let outcome = park(ctx, Wait::Space, until);
+        fiber::of(ctx).shard().work_waiting -= 1;
+        if outcome == Outcome::Unwind {
             shim::release(ctx, msg);
             return false;
         }

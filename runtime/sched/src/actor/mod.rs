@@ -8,7 +8,9 @@ mod life;
 mod mail;
 
 pub use call::{Answer, Probe, call, call_timer, probe};
-pub use life::{die_unstarted, discard, empty, release, release_in, release_later, spawn, suspect, sweep, turn};
+pub use life::{
+    die_unstarted, discard, empty, release, release_in, release_later, search, spawn, suspect, sweep, turn,
+};
 pub use mail::{after, arm, arrive, deliver, monitor, parked, send, wait_for_room, watch, woken};
 
 use crate::counts::Counts;
@@ -41,6 +43,9 @@ struct Rare {
     monitors: Vec<Monitor>,
 }
 
+/// See `Actor::own_slots`.
+const DEEP: u8 = 255;
+
 /// No place in a list, no fiber.
 const NONE: u32 = u32::MAX;
 
@@ -50,7 +55,7 @@ pub struct Actor {
     pub id: u64,
     pub class: u32,
     pub home: u16,
-    /// Fields of the state that can hold an address, at most 255.
+    /// Fields of the state that can hold an address, at most 254; `DEEP`: other parts of the state can too.
     own_slots: u8,
     /// Time of the last notice about a full mailbox.
     last_notice: AtomicU64,
@@ -66,8 +71,11 @@ struct Local {
     fiber: u32,
     /// Place in the shard's list of actors that have had a message and are not gone.
     listed: u32,
-    /// In the shard's queue of actors that may be unreachable.
+    /// In the shard's queue of actors that may be unreachable, and in that of those to be searched.
     queued: bool,
+    queued_deep: bool,
+    /// It was busy when it was its turn in the latter.
+    look_when_idle: bool,
 }
 
 impl Actor {
@@ -83,6 +91,12 @@ impl Actor {
     #[must_use]
     pub fn fiber(&self) -> u32 {
         self.local().fiber
+    }
+
+    /// As many addresses as the actor may hold of itself; what is left of them decides whether it is suspect.
+    #[must_use]
+    fn own_most(&self) -> i64 {
+        if self.own_slots == DEEP { i64::MAX - 1 } else { i64::from(self.own_slots) }
     }
 
     #[must_use]

@@ -43,7 +43,7 @@ pub fn image(main: MainFn, receives: &[ReceiveFn]) -> &'static Image {
         entries.push(Some(*r));
     }
     Box::leak(Box::new(Image {
-        shapes: Shapes { types, classes, unions: Vec::new() },
+        shapes: Shapes { types, classes, ..Shapes::default() },
         funcs: Vec::new(),
         receives: entries,
         main: Some(main),

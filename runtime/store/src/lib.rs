@@ -1,0 +1,25 @@
+//! The table store: rows of typed columns by value, ordered indexes, ids, and the statements over them. It knows
+//! nothing of fibers, of objects or of code: values come and go as words and bytes.
+//!
+//! A statement takes the locks of all tables that it touches, in ascending order, and gives them back before it
+//! returns; that makes all statements one total order. It checks everything before it changes anything, so a refused
+//! one leaves no trace.
+#![deny(unsafe_code)]
+
+mod key;
+mod lock;
+mod memory;
+mod order;
+mod query;
+mod rows;
+mod store;
+mod table;
+mod value;
+
+pub use order::{Item, Sorter, put_key};
+pub use query::{Operands, Sink};
+pub use store::{Refusal, Store, UpdateError};
+pub use value::{Cell, Value};
+
+/// Most bytes that a row may take encoded.
+pub const MAX_ROW: usize = 64 << 20;

@@ -1,0 +1,416 @@
+//! Queries: candidates by the access path of the plan, the conditions it does not guarantee, order, `skip` and `take`,
+//! and the values of paths. All of it is one statement.
+
+use crate::key;
+use crate::lock::Reading;
+use crate::order::{Item, Sorter, put_key};
+use crate::rows::Row;
+use crate::store::{Refusal, Store, reference};
+use crate::table::{Table, kind};
+use crate::value::{Cell, Value};
+use abi::tables::{Access, ColumnKind, CompareOp, Condition, Ordering, Path, PathEnd, QueryDesc, TableDesc};
+use std::ops::ControlFlow;
+
+/// What a query is asked with.
+#[derive(Debug, Default)]
+pub struct Operands<'a> {
+    /// By field of the operands' object.
+    pub values: Vec<Value>,
+    /// The ids of a list that is the source.
+    pub list: &'a [u64],
+    /// The row whose backlink is the source.
+    pub row: u64,
+    pub skip: u64,
+    pub take: Option<u64>,
+}
+
+/// Takes the result of a query in.
+pub trait Sink {
+    /// Asks for memory that the query needs while it runs; false: there is none.
+    fn room(&mut self, bytes: usize) -> bool;
+    /// A row of the result and the values of the outputs; false: there is no memory for it.
+    fn row(&mut self, id: u64, cells: &[Cell<'_>]) -> bool;
+}
+
+/// Ends a walk: `Ok(())` where enough was seen.
+type Step = ControlFlow<Result<(), Refusal>>;
+
+/// A condition with its operand.
+struct Test<'q> {
+    path: &'q Path,
+    op: CompareOp,
+    kind: ColumnKind,
+    operand: Cell<'q>,
+}
+
+struct Run<'q> {
+    store: &'q Store,
+    query: &'q QueryDesc,
+    desc: &'q TableDesc,
+    locks: Reading<'q>,
+    operands: &'q Operands<'q>,
+    tests: Vec<Test<'q>>,
+}
+
+impl Store {
+    /// Evaluates the query of this number; `None`: `sink` has run out of memory.
+    pub fn query(&self, query: u32, operands: &Operands<'_>, sink: &mut dyn Sink) -> Result<Option<()>, Refusal> {
+        self.evaluate(self.queries.get(query as usize).ok_or(Refusal::NoRow)?, operands, sink)
+    }
+
+    /// How many rows the query of this number would give.
+    pub fn count(&self, query: u32, operands: &Operands<'_>) -> Result<u64, Refusal> {
+        self.count_rows(self.queries.get(query as usize).ok_or(Refusal::NoRow)?, operands)
+    }
+
+    /// Evaluates a query; `None`: `sink` has run out of memory.
+    pub fn evaluate(
+        &self,
+        query: &QueryDesc,
+        operands: &Operands<'_>,
+        sink: &mut dyn Sink,
+    ) -> Result<Option<()>, Refusal> {
+        let run = self.start(query, operands).ok_or(Refusal::NoRow)?;
+        if operands.take == Some(0) {
+            return Ok(Some(()));
+        }
+        match query.ordering {
+            Ordering::None | Ordering::Index { .. } => run.stream(sink),
+            Ordering::Heap | Ordering::Sort => run.sort(sink),
+        }
+    }
+
+    /// How many rows a query would give.
+    pub fn count_rows(&self, query: &QueryDesc, operands: &Operands<'_>) -> Result<u64, Refusal> {
+        let run = self.start(query, operands).ok_or(Refusal::NoRow)?;
+        let limit = operands.take.map_or(u64::MAX, |take| take.saturating_add(operands.skip));
+        let found = if run.tests.is_empty() { run.count_candidates()? } else { run.count_rows(limit)? };
+        Ok(found.min(limit).saturating_sub(operands.skip))
+    }
+
+    fn start<'q>(&'q self, query: &'q QueryDesc, operands: &'q Operands<'q>) -> Option<Run<'q>> {
+        let desc = &self.slots.get(query.table as usize)?.desc;
+        let test = |condition: &'q Condition| Test {
+            path: &condition.path,
+            op: condition.op,
+            kind: self.path_kind(query.table as usize, &condition.path),
+            operand: operand(operands, condition),
+        };
+        let tests = query.conditions.iter().filter(|c| !c.binds).map(test).collect();
+        let locks = Reading::new(&self.slots, query.tables.iter().map(|t| *t as usize));
+        Some(Run { store: self, query, desc, locks, operands, tests })
+    }
+
+    /// The kind of the values at the end of a path.
+    fn path_kind(&self, table: usize, path: &Path) -> ColumnKind {
+        let mut desc = self.slots.get(table).map(|slot| &slot.desc);
+        for step in &path.steps {
+            let target = desc.and_then(|d| d.columns.get(*step as usize)).and_then(|c| c.refers);
+            desc = target.and_then(|t| self.slots.get(t as usize)).map(|slot| &slot.desc);
+        }
+        match (&path.end, desc) {
+            (PathEnd::Column(column), Some(desc)) => kind(desc, *column as usize),
+            _ => ColumnKind::Int,
+        }
+    }
+}
+
+fn operand<'q>(operands: &'q Operands<'q>, condition: &Condition) -> Cell<'q> {
+    let value = condition.operand.and_then(|at| operands.values.get(at as usize));
+    value.map_or(Cell::Nil, Value::cell)
+}
+
+impl<'q> Run<'q> {
+    fn table(&self) -> Result<&Table, Refusal> {
+        self.locks.get(self.query.table as usize).ok_or(Refusal::NoRow)
+    }
+
+    /// The value at the end of a path from a row, which is looked up where it is not at hand.
+    fn value<'r>(&'r self, id: u64, row: Option<Row<'r>>, path: &Path) -> Result<Cell<'r>, Refusal> {
+        let mut number = self.query.table as usize;
+        let (mut id, mut row) = (id, row);
+        for step in &path.steps {
+            let here = self.row(number, id, row)?;
+            let column = self.store.slots.get(number).and_then(|slot| slot.desc.columns.get(*step as usize));
+            let (Some(target), Cell::Word(next)) = (column.and_then(|c| c.refers), here.cell(*step as usize)) else {
+                return Err(Refusal::NoRow);
+            };
+            (number, id, row) = (target as usize, next, None);
+        }
+        match path.end {
+            PathEnd::Id => Ok(Cell::Word(id)),
+            PathEnd::Column(column) => Ok(self.row(number, id, row)?.cell(column as usize)),
+            PathEnd::Referrers { table, index } => {
+                let _ = self.row(number, id, row)?;
+                let referring = self.locks.get(table as usize).ok_or(Refusal::NoRow)?;
+                Ok(Cell::Word(referring.beginning(index as usize, &reference(id)).count() as u64))
+            }
+        }
+    }
+
+    fn row<'r>(&'r self, table: usize, id: u64, row: Option<Row<'r>>) -> Result<Row<'r>, Refusal> {
+        row.or_else(|| self.locks.get(table)?.rows.get(id)).ok_or(Refusal::NoRow)
+    }
+
+    fn fulfils<'r>(&'r self, id: u64, row: Option<Row<'r>>) -> Result<bool, Refusal> {
+        for test in &self.tests {
+            if !holds(test.kind, self.value(id, row, test.path)?, test.op, test.operand) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Calls `visit` with the rows that fulfil all conditions, in the order of the access.
+    fn each_row<'r>(&'r self, visit: &mut dyn FnMut(u64, Option<Row<'r>>) -> Step) -> Result<(), Refusal> {
+        let walk = self.each_candidate(&mut |id, row| match self.fulfils(id, row) {
+            Ok(true) => visit(id, row),
+            Ok(false) => Step::Continue(()),
+            Err(refusal) => Step::Break(Err(refusal)),
+        });
+        match walk {
+            Step::Continue(()) => Ok(()),
+            Step::Break(result) => result,
+        }
+    }
+
+    fn each_candidate<'r>(&'r self, visit: &mut dyn FnMut(u64, Option<Row<'r>>) -> Step) -> Step {
+        let table = match self.table() {
+            Ok(table) => table,
+            Err(refusal) => return Step::Break(Err(refusal)),
+        };
+        let (index, start, end) = match &self.query.access {
+            Access::Scan => return table.rows.iter().try_for_each(|(id, row)| visit(id, Some(row))),
+            Access::List => return self.operands.list.iter().try_for_each(|id| visit(*id, None)),
+            _ => match self.span() {
+                Ok(Some(span)) => span,
+                Ok(None) => return Step::Continue(()),
+                Err(refusal) => return Step::Break(Err(refusal)),
+            },
+        };
+        match self.query.ordering {
+            Ordering::Index { desc: false } => {
+                table.entries(index, &start, &end).try_for_each(|key| visit(key.id(), None))
+            }
+            Ordering::Index { desc: true } => {
+                // Entries with equal values come by descending id: each such group is turned round.
+                let mut group: Vec<u64> = Vec::new();
+                let mut values: &[u8] = &[];
+                for key in table.entries(index, &start, &end).rev() {
+                    if key.values() != values {
+                        values = key.values();
+                        group.drain(..).rev().try_for_each(|id| visit(id, None))?;
+                    }
+                    group.push(key.id());
+                }
+                group.drain(..).rev().try_for_each(|id| visit(id, None))
+            }
+            Ordering::None if !self.all_equal(index) => {
+                let mut ids: Vec<u64> = table.entries(index, &start, &end).map(key::Key::id).collect();
+                ids.sort_unstable();
+                ids.into_iter().try_for_each(|id| visit(id, None))
+            }
+            // Equal values, so by ascending id; or in any order.
+            Ordering::None | Ordering::Heap | Ordering::Sort => {
+                table.entries(index, &start, &end).try_for_each(|key| visit(key.id(), None))
+            }
+        }
+    }
+
+    /// Whether the access binds all columns of the index by `==`.
+    fn all_equal(&self, index: usize) -> bool {
+        let columns = self.desc.indexes.get(index).map_or(0, |index| index.columns.len());
+        match self.query.access {
+            Access::Index { equal, .. } => equal as usize == columns,
+            Access::Backlink { .. } => columns == 1,
+            Access::Scan | Access::List | Access::Walk { .. } => false,
+        }
+    }
+
+    /// The index of the access with the first key and the one behind the last; `None`: no key can be between.
+    #[allow(clippy::type_complexity, reason = "used here only")]
+    fn span(&self) -> Result<Option<(usize, Vec<u8>, Vec<u8>)>, Refusal> {
+        let (index, equal, range) = match self.query.access {
+            Access::Scan | Access::List => return Ok(None),
+            Access::Walk { index } => return Ok(Some((index as usize, Vec::new(), Vec::new()))),
+            Access::Backlink { index } => {
+                let target = self.store.target(self.query.table as usize, index as usize);
+                let row = target.and_then(|t| self.locks.get(t)).and_then(|t| t.rows.get(self.operands.row));
+                let _ = row.ok_or(Refusal::NoRow)?;
+                let start = reference(self.operands.row);
+                let mut end = start.clone();
+                key::step_over(&mut end);
+                return Ok(Some((index as usize, start, end)));
+            }
+            Access::Index { index, equal, range } => (index as usize, equal as usize, range),
+        };
+        let columns = self.desc.indexes.get(index).map_or(&[][..], |index| &index.columns);
+        let bound = |column: u32| {
+            let end = PathEnd::Column(column);
+            self.query.conditions.iter().filter(move |c| c.binds && c.path.steps.is_empty() && c.path.end == end)
+        };
+        let mut prefix = Vec::with_capacity(40);
+        for column in columns.iter().take(equal) {
+            let kind = kind(self.desc, *column as usize);
+            let Some(condition) = bound(*column).find(|c| c.op == CompareOp::Eq) else { return Ok(None) };
+            let value = operand(self.operands, condition);
+            if is_nan(kind, value) {
+                return Ok(None);
+            }
+            key::put(&mut prefix, kind, value);
+        }
+        let behind = |mut key: Vec<u8>| {
+            key::step_over(&mut key);
+            key
+        };
+        let Some(column) = columns.get(equal).filter(|_| range) else {
+            let end = behind(prefix.clone());
+            return Ok(Some((index, prefix, end)));
+        };
+        let kind = kind(self.desc, *column as usize);
+        let with = |value: Cell<'_>| {
+            let mut key = prefix.clone();
+            key::put(&mut key, kind, value);
+            key
+        };
+        let (mut start, mut end) = (prefix.clone(), prefix.clone());
+        key::put_first(&mut start);
+        if kind == ColumnKind::Float {
+            // No comparison with a NaN holds.
+            key::put_nan(&mut end);
+        } else {
+            end = behind(start.clone());
+        }
+        for condition in bound(*column).filter(|c| c.op != CompareOp::Eq) {
+            let value = operand(self.operands, condition);
+            if value == Cell::Nil || is_nan(kind, value) {
+                return Ok(None);
+            }
+            match condition.op {
+                CompareOp::Gt => start = start.max(behind(with(value))),
+                CompareOp::Ge => start = start.max(with(value)),
+                CompareOp::Lt => end = end.min(with(value)),
+                CompareOp::Le => end = end.min(behind(with(value))),
+                CompareOp::Eq | CompareOp::Ne => {}
+            }
+        }
+        Ok((start < end).then_some((index, start, end)))
+    }
+
+    fn count_candidates(&self) -> Result<u64, Refusal> {
+        match &self.query.access {
+            Access::Scan => Ok(self.table()?.rows.len()),
+            Access::List => Ok(self.operands.list.len() as u64),
+            _ => {
+                let Some((index, start, end)) = self.span()? else { return Ok(0) };
+                Ok(self.table()?.entries(index, &start, &end).count() as u64)
+            }
+        }
+    }
+
+    fn count_rows(&self, limit: u64) -> Result<u64, Refusal> {
+        let mut found = 0;
+        self.each_row(&mut |_, _| {
+            found += 1;
+            if found < limit { Step::Continue(()) } else { Step::Break(Ok(())) }
+        })?;
+        Ok(found)
+    }
+
+    /// Gives `sink` the row and its outputs. False: there is no memory.
+    fn emit<'r>(
+        &'r self,
+        id: u64,
+        row: Option<Row<'r>>,
+        cells: &mut Vec<Cell<'r>>,
+        sink: &mut dyn Sink,
+    ) -> Result<bool, Refusal> {
+        cells.clear();
+        for path in &self.query.outputs {
+            cells.push(self.value(id, row, path)?);
+        }
+        Ok(sink.row(id, cells))
+    }
+
+    fn stream(&self, sink: &mut dyn Sink) -> Result<Option<()>, Refusal> {
+        let (mut skip, mut left) = (self.operands.skip, self.operands.take.unwrap_or(u64::MAX));
+        let mut cells = Vec::with_capacity(self.query.outputs.len());
+        let mut complete = true;
+        self.each_row(&mut |id, row| {
+            if skip > 0 {
+                skip -= 1;
+                return Step::Continue(());
+            }
+            match self.emit(id, row, &mut cells, sink) {
+                Ok(true) => left -= 1,
+                Ok(false) => {
+                    complete = false;
+                    left = 0;
+                }
+                Err(refusal) => return Step::Break(Err(refusal)),
+            }
+            if left > 0 { Step::Continue(()) } else { Step::Break(Ok(())) }
+        })?;
+        Ok(complete.then_some(()))
+    }
+
+    fn sort(&self, sink: &mut dyn Sink) -> Result<Option<()>, Refusal> {
+        let skip = usize::try_from(self.operands.skip).unwrap_or(usize::MAX);
+        let take = self.operands.take.map(|take| usize::try_from(take).unwrap_or(usize::MAX));
+        let mut sorter = Sorter::new(take.map(|take| take.saturating_add(skip)));
+        let listed = self.query.access == Access::List;
+        let kinds: Vec<ColumnKind> =
+            self.query.order.iter().map(|(p, _)| self.store.path_kind(self.query.table as usize, p)).collect();
+        let (mut seen, mut complete) = (0, true);
+        let mut key = Vec::with_capacity(64);
+        self.each_row(&mut |id, row| {
+            key.clear();
+            for ((path, desc), kind) in self.query.order.iter().zip(&kinds) {
+                match self.value(id, row, path) {
+                    Ok(cell) => put_key(&mut key, *kind, cell, *desc),
+                    Err(refusal) => return Step::Break(Err(refusal)),
+                }
+            }
+            let tie = if listed { seen } else { id };
+            seen += 1;
+            let grown = sorter.push(Item { key: key.as_slice().into(), tie, id });
+            complete = grown == 0 || sink.room(grown);
+            if complete { Step::Continue(()) } else { Step::Break(Ok(())) }
+        })?;
+        if !complete {
+            return Ok(None);
+        }
+        let mut cells = Vec::with_capacity(self.query.outputs.len());
+        for item in sorter.finish().into_iter().skip(skip).take(take.unwrap_or(usize::MAX)) {
+            if !self.emit(item.id, None, &mut cells, sink)? {
+                return Ok(None);
+            }
+        }
+        Ok(Some(()))
+    }
+}
+
+fn is_nan(kind: ColumnKind, cell: Cell<'_>) -> bool {
+    kind == ColumnKind::Float && matches!(cell, Cell::Word(bits) if f64::from_bits(bits).is_nan())
+}
+
+/// `left op right` as the language has it: nil equals nil alone and has no order, Floats compare by IEEE.
+fn holds(kind: ColumnKind, left: Cell<'_>, op: CompareOp, right: Cell<'_>) -> bool {
+    let order = match (left, right) {
+        (Cell::Nil, Cell::Nil) => return op == CompareOp::Eq,
+        (Cell::Word(l), Cell::Word(r)) if kind == ColumnKind::Float => {
+            f64::from_bits(l).partial_cmp(&f64::from_bits(r))
+        }
+        (Cell::Word(l), Cell::Word(r)) => Some((l as i64).cmp(&(r as i64))),
+        (Cell::Bytes(l), Cell::Bytes(r)) => Some(l.cmp(r)),
+        _ => None,
+    };
+    match op {
+        CompareOp::Eq => order.is_some_and(|o| o.is_eq()),
+        CompareOp::Ne => order.is_none_or(|o| o.is_ne()),
+        CompareOp::Lt => order.is_some_and(|o| o.is_lt()),
+        CompareOp::Le => order.is_some_and(|o| o.is_le()),
+        CompareOp::Gt => order.is_some_and(|o| o.is_gt()),
+        CompareOp::Ge => order.is_some_and(|o| o.is_ge()),
+    }
+}

@@ -1,0 +1,322 @@
+//! The statements that change or read single rows.
+
+use crate::MAX_ROW;
+use crate::key;
+use crate::lock::{Reading, Writing, only};
+use crate::memory::Memory;
+use crate::rows::bytes_cost;
+use crate::table::{Table, entry, entry_cost, kind};
+use crate::value::{Cell, Value};
+use abi::tables::{QueryDesc, TableDesc};
+use std::sync::RwLock;
+
+/// Why a statement did nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// The row does not exist.
+    NoRow,
+    /// A `ref` names no row.
+    NoTarget,
+    /// A unique column has this value already.
+    Unique,
+    /// A `ref` column holds the row's id.
+    Referenced,
+    TooLarge,
+    /// The bound of the store's memory.
+    Memory,
+}
+
+/// A refused `Store::update`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UpdateError<E> {
+    Refused(Refusal),
+    /// The computation failed.
+    Computation(E),
+}
+
+#[derive(Debug)]
+pub(crate) struct Slot {
+    pub desc: TableDesc,
+    pub table: RwLock<Table>,
+    /// Indexes that start with a `ref` column to this table: the table, the index.
+    pub referrers: Vec<(usize, usize)>,
+    /// The tables of `referrers`, and those that `ref` columns lead to: ascending, each once, without this one.
+    pub referring: Vec<usize>,
+    pub targets: Vec<usize>,
+    /// The unique indexes by column, in the order of columns.
+    pub unique: Vec<(usize, usize)>,
+}
+
+/// All tables of a program.
+#[derive(Debug)]
+pub struct Store {
+    pub(crate) slots: Vec<Slot>,
+    pub(crate) queries: Vec<QueryDesc>,
+    pub(crate) memory: Memory,
+}
+
+impl Store {
+    /// An empty store whose rows and indexes may take `memory` bytes.
+    #[must_use]
+    pub fn new(tables: Vec<TableDesc>, queries: Vec<QueryDesc>, memory: u64) -> Store {
+        let mut slots: Vec<Slot> = Vec::with_capacity(tables.len());
+        let links: Vec<(usize, usize, usize)> = tables.iter().enumerate().flat_map(links).collect();
+        for (number, desc) in tables.into_iter().enumerate() {
+            let referrers: Vec<_> = links.iter().filter(|l| l.2 == number).map(|l| (l.0, l.1)).collect();
+            let indexes = desc.indexes.iter().enumerate().filter(|(_, index)| index.unique);
+            let mut unique: Vec<_> =
+                indexes.filter_map(|(i, index)| Some((*index.columns.first()? as usize, i))).collect();
+            unique.sort_unstable();
+            slots.push(Slot {
+                table: RwLock::new(Table::new(&desc)),
+                referring: others(number, referrers.iter().map(|r| r.0)),
+                targets: others(number, desc.columns.iter().filter_map(|c| c.refers.map(|t| t as usize))),
+                desc,
+                referrers,
+                unique,
+            });
+        }
+        Store { slots, queries, memory: Memory::new(memory) }
+    }
+
+    #[must_use]
+    pub fn table(&self, table: u32) -> Option<&TableDesc> {
+        self.slots.get(table as usize).map(|slot| &slot.desc)
+    }
+
+    /// Adds a row with a value for every column; its id.
+    pub fn insert(&self, table: u32, values: Vec<Value>) -> Result<u64, Refusal> {
+        let own = table as usize;
+        let slot = self.slots.get(own).ok_or(Refusal::NoRow)?;
+        let desc = &slot.desc;
+        let mut locks = Writing::new(&self.slots, own, &slot.targets).ok_or(Refusal::NoRow)?;
+        for (column, value) in desc.columns.iter().zip(&values) {
+            if let (Some(target), Value::Word(id)) = (column.refers, value) {
+                check_target(&locks, target, *id)?;
+            }
+        }
+        let cell = |column: usize| values.get(column).map_or(Cell::Nil, Value::cell);
+        let table = locks.own();
+        for (column, index) in &slot.unique {
+            check_unique(table, desc, *index, *column, cell(*column), 0)?;
+        }
+        let size: usize = values.iter().map(|v| v.cell().size()).sum();
+        if size > MAX_ROW {
+            return Err(Refusal::TooLarge);
+        }
+        let id = table.next;
+        let keys: Vec<_> = desc.indexes.iter().map(|index| entry(desc, &index.columns, id, cell)).collect();
+        let cost = table.rows.cost(values.iter().map(Value::cell)) + keys.iter().map(entry_cost).sum::<usize>();
+        if !self.memory.charge(i64::try_from(cost).unwrap_or(i64::MAX)) {
+            return Err(Refusal::Memory);
+        }
+        table.next += 1;
+        table.insert(desc, id, values, keys);
+        Ok(id)
+    }
+
+    /// Calls `read` with the value of a column, while its table is locked.
+    pub fn read<R>(&self, table: u32, id: u64, column: u32, read: impl FnOnce(Cell<'_>) -> R) -> Result<R, Refusal> {
+        let table = only(&self.slots, table).ok_or(Refusal::NoRow)?;
+        let row = table.rows.get(id).ok_or(Refusal::NoRow)?;
+        Ok(read(row.cell(column as usize)))
+    }
+
+    /// Calls `read` with the values of all columns of a row, in order.
+    pub fn read_row<R>(&self, table: u32, id: u64, read: impl FnOnce(&[Cell<'_>]) -> R) -> Result<R, Refusal> {
+        let columns = self.table(table).map_or(0, |desc| desc.columns.len());
+        let table = only(&self.slots, table).ok_or(Refusal::NoRow)?;
+        let row = table.rows.get(id).ok_or(Refusal::NoRow)?;
+        let cells: Vec<Cell<'_>> = (0..columns).map(|c| row.cell(c)).collect();
+        Ok(read(&cells))
+    }
+
+    /// Gives a column a new value.
+    pub fn set(&self, table: u32, id: u64, column: u32, value: Value) -> Result<(), Refusal> {
+        match self.update(table, id, column, |_| Ok::<Value, ()>(value)) {
+            Ok(()) => Ok(()),
+            Err(UpdateError::Refused(refusal)) => Err(refusal),
+            Err(UpdateError::Computation(())) => Err(Refusal::NoRow),
+        }
+    }
+
+    /// Gives a column the value that `compute` makes of its present one, with nothing in between.
+    pub fn update<E>(
+        &self,
+        table: u32,
+        id: u64,
+        column: u32,
+        compute: impl FnOnce(Cell<'_>) -> Result<Value, E>,
+    ) -> Result<(), UpdateError<E>> {
+        let refused = UpdateError::Refused;
+        let (own, column) = (table as usize, column as usize);
+        let slot = self.slots.get(own).ok_or(refused(Refusal::NoRow))?;
+        let desc = &slot.desc;
+        let refers = desc.columns.get(column).and_then(|c| c.refers);
+        let target = refers.map(|t| t as usize).filter(|t| *t != own);
+        let mut locks = Writing::new(&self.slots, own, target.as_slice()).ok_or(refused(Refusal::NoRow))?;
+        let row = locks.get(own).and_then(|t| t.rows.get(id)).ok_or(refused(Refusal::NoRow))?;
+        let old = row.cell(column);
+        let value = compute(old).map_err(UpdateError::Computation)?;
+        let new = value.cell();
+        if let (Some(target), Cell::Word(id)) = (refers, new) {
+            check_target(&locks, target, id).map_err(refused)?;
+        }
+        let table = locks.own();
+        let row = table.rows.get(id).ok_or(refused(Refusal::NoRow))?;
+        let old = row.cell(column);
+        if let Some((_, index)) = slot.unique.iter().find(|u| u.0 == column) {
+            check_unique(table, desc, *index, column, new, id).map_err(refused)?;
+        }
+        let size = |c: usize| if c == column { new.size() } else { row.cell(c).size() };
+        if matches!(new, Cell::Bytes(_)) && (0..desc.columns.len()).map(size).sum::<usize>() > MAX_ROW {
+            return Err(refused(Refusal::TooLarge));
+        }
+        let mut moved = Vec::new();
+        let mut growth = signed(bytes_cost(new)) - signed(bytes_cost(old));
+        for (i, index) in desc.indexes.iter().enumerate() {
+            if index.columns.contains(&(column as u32)) {
+                let before = entry(desc, &index.columns, id, |c| row.cell(c));
+                let after = entry(desc, &index.columns, id, |c| if c == column { new } else { row.cell(c) });
+                growth += signed(entry_cost(&after)) - signed(entry_cost(&before));
+                moved.push((i, before, after));
+            }
+        }
+        if !self.memory.charge(growth) {
+            return Err(refused(Refusal::Memory));
+        }
+        for (index, before, after) in moved {
+            if let Some(set) = table.indexes.get_mut(index) {
+                let _ = set.remove(before.bytes());
+                let _ = set.insert(after);
+            }
+        }
+        table.rows.set(id, column, value);
+        Ok(())
+    }
+
+    /// Removes a row that no other row refers to.
+    pub fn delete(&self, table: u32, id: u64) -> Result<(), Refusal> {
+        let own = table as usize;
+        let slot = self.slots.get(own).ok_or(Refusal::NoRow)?;
+        let mut locks = Writing::new(&self.slots, own, &slot.referring).ok_or(Refusal::NoRow)?;
+        if !locks.get(own).is_some_and(|t| t.rows.contains(id)) {
+            return Err(Refusal::NoRow);
+        }
+        let prefix = reference(id);
+        for (referring, index) in &slot.referrers {
+            let Some(table) = locks.get(*referring) else { continue };
+            // The row's own references to itself do not count.
+            if table.beginning(*index, &prefix).any(|key| *referring != own || key.id() != id) {
+                return Err(Refusal::Referenced);
+            }
+        }
+        let table = locks.own();
+        let cost = table.cost(&slot.desc, id);
+        table.remove(&slot.desc, id);
+        let _ = self.memory.charge(-signed(cost));
+        Ok(())
+    }
+
+    /// The rows of `table` whose column, the first of `index`, refers to the row `id`, which must exist; ascending.
+    pub fn referrers(&self, table: u32, index: u32, id: u64) -> Result<Vec<u64>, Refusal> {
+        self.with_referrers(table, index, id, |keys| keys.map(key::Key::id).collect()).map(|mut ids: Vec<u64>| {
+            ids.sort_unstable();
+            ids
+        })
+    }
+
+    /// The number of `referrers`.
+    pub fn count_referrers(&self, table: u32, index: u32, id: u64) -> Result<u64, Refusal> {
+        self.with_referrers(table, index, id, |keys| keys.count() as u64)
+    }
+
+    fn with_referrers<R>(
+        &self,
+        table: u32,
+        index: u32,
+        id: u64,
+        read: impl FnOnce(&mut dyn Iterator<Item = &key::Key>) -> R,
+    ) -> Result<R, Refusal> {
+        let (table, index) = (table as usize, index as usize);
+        let target = self.target(table, index).ok_or(Refusal::NoRow)?;
+        let tables = if target == table { vec![table] } else { vec![table.min(target), table.max(target)] };
+        let locks = Reading::new(&self.slots, tables.into_iter());
+        if !locks.get(target).is_some_and(|t| t.rows.contains(id)) {
+            return Err(Refusal::NoRow);
+        }
+        let referring = locks.get(table).ok_or(Refusal::NoRow)?;
+        Ok(read(&mut referring.beginning(index, &reference(id))))
+    }
+
+    /// The table that the first column of an index refers to.
+    pub(crate) fn target(&self, table: usize, index: usize) -> Option<usize> {
+        let desc = &self.slots.get(table)?.desc;
+        let column = *desc.indexes.get(index)?.columns.first()?;
+        Some(desc.columns.get(column as usize)?.refers? as usize)
+    }
+
+    /// Memory that rows and indexes take.
+    #[must_use]
+    pub fn memory_used(&self) -> u64 {
+        self.memory.used()
+    }
+
+    /// How many rows a table has.
+    #[must_use]
+    pub fn len(&self, table: u32) -> u64 {
+        only(&self.slots, table).map_or(0, |t| t.rows.len())
+    }
+}
+
+/// Numbers of tables for a statement on `own`: ascending, each once, without `own`.
+fn others(own: usize, tables: impl Iterator<Item = usize>) -> Vec<usize> {
+    let mut out: Vec<usize> = tables.filter(|t| *t != own).collect();
+    out.sort_unstable();
+    out.dedup();
+    out
+}
+
+/// For each column that refers to a table: the table it is of, an index that starts with it, the target.
+fn links((number, desc): (usize, &TableDesc)) -> Vec<(usize, usize, usize)> {
+    let link = |(i, column): (usize, &abi::tables::ColumnDesc)| {
+        let target = column.refers? as usize;
+        let index = desc.indexes.iter().position(|index| index.columns.first() == Some(&(i as u32)))?;
+        Some((number, index, target))
+    };
+    desc.columns.iter().enumerate().filter_map(link).collect()
+}
+
+/// The key of a `ref` column that names the row.
+pub(crate) fn reference(id: u64) -> Vec<u8> {
+    let mut prefix = Vec::with_capacity(16);
+    key::put(&mut prefix, abi::tables::ColumnKind::Int, Cell::Word(id));
+    prefix
+}
+
+fn check_target(locks: &Writing<'_>, target: u32, id: u64) -> Result<(), Refusal> {
+    let found = locks.get(target as usize).is_some_and(|t| t.rows.contains(id));
+    if found { Ok(()) } else { Err(Refusal::NoTarget) }
+}
+
+/// Whether a unique column may have this value in the row `own`.
+fn check_unique(
+    table: &Table,
+    desc: &TableDesc,
+    index: usize,
+    column: usize,
+    cell: Cell<'_>,
+    own: u64,
+) -> Result<(), Refusal> {
+    if cell == Cell::Nil {
+        return Ok(());
+    }
+    let mut prefix = Vec::with_capacity(40);
+    key::put(&mut prefix, kind(desc, column), cell);
+    let taken = table.beginning(index, &prefix).any(|key| key.id() != own);
+    if taken { Err(Refusal::Unique) } else { Ok(()) }
+}
+
+fn signed(bytes: usize) -> i64 {
+    i64::try_from(bytes).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,318 @@
+//! Random statements and queries against a model that does everything the slow way. Each query runs over every access
+//! path that its conditions allow: rows and order must be the same with an index and without.
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
+
+mod naive;
+
+use abi::tables::{
+    Access, ColumnDesc, ColumnKind, CompareOp, Condition, IndexDesc, Ordering, Path, PathEnd, QueryDesc, TableDesc,
+};
+use naive::{Naive, Row, holds, order};
+use store::{Cell, Operands, Sink, Store, Value};
+
+/// A generator of numbers that follow from a seed (xorshift).
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0
+    }
+
+    fn below(&mut self, n: u64) -> u64 {
+        (self.next() >> 11) % n
+    }
+
+    fn one_in(&mut self, n: u64) -> bool {
+        self.below(n) == 0
+    }
+}
+
+fn column(name: &str, kind: ColumnKind, nullable: bool, refers: Option<u32>) -> ColumnDesc {
+    ColumnDesc { name: name.to_owned(), kind, nullable, refers }
+}
+
+fn table(name: &str, columns: Vec<ColumnDesc>, indexes: &[(&[u32], bool)]) -> TableDesc {
+    let index = |(columns, unique): &(&[u32], bool)| IndexDesc { columns: columns.to_vec(), unique: *unique };
+    TableDesc {
+        class: 0,
+        name: name.to_owned(),
+        label: name.to_owned(),
+        durable: false,
+        declared: true,
+        columns,
+        indexes: indexes.iter().map(index).collect(),
+    }
+}
+
+/// `Bin { code: ?Text @unique, zone: Int, weight: Float, next: ?ref Bin }` and
+/// `Lot { part: Text, count: Int, bin: ref Bin, spare: ?ref Bin, note: ?Float, blob }`, with simple and composite indexes.
+fn schema() -> Vec<TableDesc> {
+    use ColumnKind::{Bytes, Float, Int, Value};
+    vec![
+        table(
+            "Bin",
+            vec![
+                column("code", Bytes, true, None),
+                column("zone", Int, false, None),
+                column("weight", Float, false, None),
+                column("next", Int, true, Some(0)),
+            ],
+            &[(&[1, 2], false), (&[2], false), (&[0], true), (&[3], false)],
+        ),
+        table(
+            "Lot",
+            vec![
+                column("part", Bytes, false, None),
+                column("count", Int, false, None),
+                column("bin", Int, false, Some(0)),
+                column("spare", Int, true, Some(0)),
+                column("note", Float, true, None),
+                column("blob", Value, false, None),
+            ],
+            &[(&[0, 1], false), (&[2, 1], false), (&[4], false), (&[3], false)],
+        ),
+    ]
+}
+
+fn value(random: &mut Random, desc: &ColumnDesc) -> Value {
+    if desc.nullable && random.one_in(4) {
+        return Value::Nil;
+    }
+    match (desc.kind, desc.refers) {
+        (ColumnKind::Int, Some(_)) => Value::Word(random.below(30)),
+        (ColumnKind::Int, None) => Value::Word((random.below(7) as i64 - 3) as u64),
+        (ColumnKind::Float, _) => {
+            let floats = [0.0, -0.0, 1.5, -1.5, f64::NAN, -f64::NAN, f64::INFINITY, f64::NEG_INFINITY];
+            Value::Word(floats[random.below(8) as usize].to_bits())
+        }
+        (ColumnKind::Bytes, _) => {
+            let texts: [&[u8]; 8] =
+                [b"", b"a", b"a\0", b"a\0b", b"b", b"\0", b"\xff\xff", b"a text that is longer than most"];
+            Value::Bytes(texts[random.below(8) as usize].into())
+        }
+        (ColumnKind::Value, _) => Value::Bytes(vec![7; random.below(40) as usize].into()),
+    }
+}
+
+fn row(random: &mut Random, desc: &TableDesc) -> Row {
+    desc.columns.iter().map(|c| value(random, c)).collect()
+}
+
+/// Collects ids and the values of the outputs.
+#[derive(Default)]
+struct Rows(Vec<(u64, Vec<Value>)>);
+
+impl Sink for Rows {
+    fn room(&mut self, _: usize) -> bool {
+        true
+    }
+
+    fn row(&mut self, id: u64, cells: &[Cell<'_>]) -> bool {
+        self.0.push((id, cells.iter().map(|c| c.to_value()).collect()));
+        true
+    }
+}
+
+fn simple(column: u32) -> Path {
+    Path { steps: Vec::new(), end: PathEnd::Column(column) }
+}
+
+/// A query over one table and what its conditions compare with.
+struct Question {
+    table: u32,
+    conditions: Vec<(u32, CompareOp, Value)>,
+    order: Vec<(u32, bool)>,
+    skip: u64,
+    take: Option<u64>,
+}
+
+fn question(random: &mut Random, tables: &[TableDesc]) -> Question {
+    use CompareOp::{Eq, Ge, Gt, Le, Lt, Ne};
+    let table = random.below(2) as u32;
+    let columns = &tables[table as usize].columns;
+    let keys = columns.iter().filter(|c| c.kind != ColumnKind::Value).count() as u64;
+    let conditions = (0..random.below(4)).map(|_| {
+        let column = random.below(keys) as u32;
+        let desc = &columns[column as usize];
+        let op = [Eq, Eq, Ne, Lt, Le, Gt, Ge][random.below(if desc.nullable { 3 } else { 7 }) as usize];
+        (column, op, value(random, desc))
+    });
+    let conditions = conditions.collect();
+    let order = (0..random.below(3)).map(|_| (random.below(keys) as u32, random.one_in(2))).collect();
+    let take = if random.one_in(2) { Some(random.below(6)) } else { None };
+    Question { table, conditions, order, skip: random.below(3), take }
+}
+
+/// The rows that the question is about, by its words.
+fn answer(naive: &Naive, q: &Question) -> Vec<u64> {
+    let table = q.table as usize;
+    let kind = |column: u32| naive.tables[table].columns[column as usize].kind;
+    let fits = |row: &Row| q.conditions.iter().all(|(c, op, v)| holds(kind(*c), &row[*c as usize], *op, v));
+    let mut rows: Vec<(&u64, &Row)> = naive.rows[table].iter().filter(|(_, row)| fits(row)).collect();
+    rows.sort_by(|(_, l), (_, r)| {
+        let by = |(c, desc): &(u32, bool)| {
+            let order = order(kind(*c), &l[*c as usize], &r[*c as usize]);
+            if *desc { order.reverse() } else { order }
+        };
+        q.order.iter().map(by).find(|o| o.is_ne()).unwrap_or(std::cmp::Ordering::Equal)
+    });
+    let take = q.take.map_or(usize::MAX, |t| t as usize);
+    rows.into_iter().map(|(id, _)| *id).skip(q.skip as usize).take(take).collect()
+}
+
+/// Every access that finds at least the rows of the question, with the conditions it binds and the order it yields.
+fn accesses(desc: &TableDesc, q: &Question) -> Vec<(Access, Vec<bool>, Ordering)> {
+    let sort = match (q.order.is_empty(), q.take) {
+        (true, _) => Ordering::None,
+        (false, Some(_)) => Ordering::Heap,
+        (false, None) => Ordering::Sort,
+    };
+    let unbound = vec![false; q.conditions.len()];
+    let mut out = vec![(Access::Scan, unbound.clone(), sort)];
+    for (number, index) in desc.indexes.iter().enumerate() {
+        let yields = |from: usize| {
+            let same = index.columns[from..].iter().eq(q.order.iter().map(|(c, _)| c));
+            let desc = q.order.first().is_some_and(|o| o.1);
+            (same && !q.order.is_empty() && q.order.iter().all(|o| o.1 == desc)).then_some(Ordering::Index { desc })
+        };
+        let index_number = number as u32;
+        if let Some(ordering) = yields(0) {
+            out.push((Access::Walk { index: index_number }, unbound.clone(), ordering));
+        }
+        let mut bound = unbound.clone();
+        for equal in 0..=index.columns.len() {
+            let next = index.columns.get(equal);
+            let ranges: Vec<bool> = q
+                .conditions
+                .iter()
+                .map(|(c, op, _)| Some(c) == next && !matches!(op, CompareOp::Eq | CompareOp::Ne))
+                .collect();
+            for range in [false, true] {
+                if equal == 0 && !range || range && !ranges.contains(&true) {
+                    continue;
+                }
+                let binds = bound.iter().zip(&ranges).map(|(b, r)| *b || range && *r).collect();
+                let access = Access::Index { index: index_number, equal: equal as u32, range };
+                out.push((access.clone(), binds, yields(equal).unwrap_or(sort)));
+            }
+            let equals = q.conditions.iter().position(|(c, op, _)| Some(c) == next && *op == CompareOp::Eq);
+            match equals {
+                Some(at) => bound[at] = true,
+                None => break,
+            }
+        }
+    }
+    out
+}
+
+#[test]
+fn sem_8_random_statements_and_queries_agree_with_the_model() {
+    let seed = std::env::var("STORE_SEED").ok().and_then(|s| s.parse().ok()).unwrap_or(0x5eed_0001_u64);
+    let rounds = std::env::var("STORE_ROUNDS").ok().and_then(|s| s.parse().ok()).unwrap_or(20_000);
+    println!("STORE_SEED={seed} STORE_ROUNDS={rounds}");
+    let mut random = Random(seed);
+    let tables = schema();
+    // Questions are asked by number; each is one of a store's, so each gets a store's queries of its own.
+    let mut naive = Naive::new(tables.clone());
+    let store = Store::new(tables.clone(), Vec::new(), 1 << 30);
+    for round in 0..rounds {
+        let t = random.below(2) as usize;
+        let id = random.below(40);
+        let desc = &tables[t];
+        match random.below(10) {
+            0..=3 => {
+                let row = row(&mut random, desc);
+                let got = store.insert(t as u32, row.clone());
+                assert_eq!(got, naive.insert(t, row), "insert, round {round}");
+            }
+            4..=6 => {
+                let c = random.below(desc.columns.len() as u64) as usize;
+                let v = value(&mut random, &desc.columns[c]);
+                let got = store.set(t as u32, id, c as u32, v.clone());
+                assert_eq!(got, naive.set(t, id, c, v), "set, round {round}");
+            }
+            7 => {
+                // Younger rows are deleted too, or the tables would fill with old ones that others refer to.
+                let newest = naive.rows[t].keys().next_back().copied().unwrap_or(1);
+                let id = if random.one_in(2) { id } else { newest.saturating_sub(random.below(20)) };
+                assert_eq!(store.delete(t as u32, id), naive.delete(t, id), "delete, round {round}");
+            }
+            8 => {
+                let got = store.referrers(1, 1, id).ok();
+                let expected = naive.rows[0].contains_key(&id).then(|| naive.referrers(1, 2, id));
+                assert_eq!(got, expected, "referrers, round {round}");
+                assert_eq!(store.count_referrers(1, 1, id).ok(), expected.map(|e| e.len() as u64));
+            }
+            _ => {
+                if round % 7 == 0 {
+                    continue;
+                }
+                ask(&store, &naive, &question(&mut random, &tables), round);
+            }
+        }
+    }
+    for (t, rows) in naive.rows.iter().enumerate() {
+        assert_eq!(store.len(t as u32), rows.len() as u64);
+        for (id, row) in rows {
+            let got = store.read_row(t as u32, *id, |cells| cells.iter().map(|c| c.to_value()).collect::<Row>());
+            assert_eq!(got.as_ref(), Ok(row));
+        }
+    }
+    // Nothing is left of rows that are gone, not even in the account.
+    for t in [1, 0, 0] {
+        let ids: Vec<u64> = naive.rows[t].keys().copied().collect();
+        for id in ids.into_iter().rev() {
+            if t == 0 {
+                let _ = (store.set(0, id, 3, Value::Nil), naive.set(0, id, 3, Value::Nil));
+            }
+        }
+        let ids: Vec<u64> = naive.rows[t].keys().copied().collect();
+        for id in ids {
+            assert_eq!(store.delete(t as u32, id), naive.delete(t, id));
+        }
+    }
+    assert_eq!(store.memory_used(), 0);
+}
+
+fn ask(store: &Store, naive: &Naive, q: &Question, round: usize) {
+    let desc = &naive.tables[q.table as usize];
+    let expected = answer(naive, q);
+    for (access, binds, ordering) in accesses(desc, q) {
+        let condition = |(i, (column, op, _)): (usize, &(u32, CompareOp, Value))| Condition {
+            path: simple(*column),
+            op: *op,
+            operand: Some(i as u32),
+            binds: binds[i],
+        };
+        let query = QueryDesc {
+            table: q.table,
+            access: access.clone(),
+            conditions: q.conditions.iter().enumerate().map(condition).collect(),
+            order: q.order.iter().map(|(c, desc)| (simple(*c), *desc)).collect(),
+            ordering,
+            outputs: vec![Path { steps: Vec::new(), end: PathEnd::Id }, simple(0)],
+            tables: vec![0, 1],
+            operands: None,
+            source: None,
+            skip: None,
+            take: None,
+            result: 0,
+            ids: true,
+            computed: Vec::new(),
+        };
+        let values = q.conditions.iter().map(|(_, _, v)| v.clone()).collect();
+        let operands = Operands { values, skip: q.skip, take: q.take, ..Operands::default() };
+        let mut rows = Rows::default();
+        assert_eq!(store.evaluate(&query, &operands, &mut rows), Ok(Some(())));
+        let ids: Vec<u64> = rows.0.iter().map(|(id, _)| *id).collect();
+        assert_eq!(ids, expected, "round {round}: {query:?} with {operands:?}");
+        for (id, outputs) in &rows.0 {
+            assert_eq!(outputs, &[Value::Word(*id), naive.rows[q.table as usize][id][0].clone()]);
+        }
+        let count = store.count_rows(&QueryDesc { ordering: Ordering::None, ..query.clone() }, &operands);
+        assert_eq!(count, Ok(expected.len() as u64), "round {round}: count of {query:?}");
+    }
+}

@@ -1,0 +1,166 @@
+//! Statements from several threads at once, the bound of memory, the size of a row.
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
+
+use abi::tables::{ColumnDesc, ColumnKind, IndexDesc, TableDesc};
+use std::sync::atomic::{AtomicU64, Ordering};
+use store::{Cell, Refusal, Store, Value};
+
+fn table(name: &str, columns: &[(ColumnKind, bool, Option<u32>)], indexes: &[(u32, bool)]) -> TableDesc {
+    let column = |(i, (kind, nullable, refers)): (usize, &(ColumnKind, bool, Option<u32>))| ColumnDesc {
+        name: format!("c{i}"),
+        kind: *kind,
+        nullable: *nullable,
+        refers: *refers,
+    };
+    TableDesc {
+        class: 0,
+        name: name.to_owned(),
+        label: name.to_owned(),
+        durable: false,
+        declared: true,
+        columns: columns.iter().enumerate().map(column).collect(),
+        indexes: indexes.iter().map(|(c, unique)| IndexDesc { columns: vec![*c], unique: *unique }).collect(),
+    }
+}
+
+/// `Counter { n: Int }`, `Name { name: Text @unique }`, `Target { n: Int }`, `Referrer { to: ref Target }`.
+fn store(memory: u64) -> Store {
+    let int = (ColumnKind::Int, false, None);
+    let tables = vec![
+        table("Counter", &[int], &[]),
+        table("Name", &[(ColumnKind::Bytes, false, None)], &[(0, true)]),
+        table("Target", &[int], &[]),
+        table("Referrer", &[(ColumnKind::Int, false, Some(2))], &[(0, false)]),
+    ];
+    Store::new(tables, Vec::new(), memory)
+}
+
+const COUNTER: u32 = 0;
+const NAME: u32 = 1;
+const TARGET: u32 = 2;
+const REFERRER: u32 = 3;
+
+fn threads(n: u64, work: impl Fn(u64) + Sync) {
+    std::thread::scope(|scope| {
+        for i in 0..n {
+            let work = &work;
+            let _ = scope.spawn(move || work(i));
+        }
+    });
+}
+
+fn text(bytes: &[u8]) -> Value {
+    Value::Bytes(bytes.into())
+}
+
+#[test]
+fn upd_2_counters_of_many_threads_lose_nothing() {
+    let store = store(1 << 20);
+    let rows: Vec<u64> = (0..5).map(|_| store.insert(COUNTER, vec![Value::Word(0)]).unwrap()).collect();
+    let add = |cell: Cell<'_>| match cell {
+        Cell::Word(n) => Ok(Value::Word(n + 1)),
+        Cell::Nil | Cell::Bytes(_) => Err(()),
+    };
+    threads(8, |i| {
+        for n in 0..2000 {
+            store.update(COUNTER, rows[((n + i) % 5) as usize], 0, add).unwrap();
+        }
+    });
+    let word = |id| store.read(COUNTER, id, 0, |cell| if let Cell::Word(n) = cell { n } else { 0 }).unwrap();
+    assert_eq!(rows.into_iter().map(word).sum::<u64>(), 16_000);
+}
+
+#[test]
+fn ins_1_the_same_keys_from_many_threads_go_in_once() {
+    let store = store(1 << 24);
+    let refused = AtomicU64::new(0);
+    threads(8, |_| {
+        for n in 0..500_u64 {
+            match store.insert(NAME, vec![text(format!("key {n}").as_bytes())]) {
+                Ok(id) => assert!((1..=500).contains(&id)),
+                Err(refusal) => {
+                    assert_eq!(refusal, Refusal::Unique);
+                    let _ = refused.fetch_add(1, Ordering::Relaxed);
+                }
+            }
+        }
+    });
+    assert_eq!((store.len(NAME), refused.into_inner()), (500, 3500));
+    assert!((1..=500).all(|id| store.read(NAME, id, 0, |_| ()).is_ok()), "ids have gaps");
+}
+
+#[test]
+fn del_1_no_reference_is_ever_without_its_row() {
+    let store = store(1 << 24);
+    let target = AtomicU64::new(store.insert(TARGET, vec![Value::Word(0)]).unwrap());
+    threads(6, |i| {
+        for n in 0..1000 {
+            let id = target.load(Ordering::SeqCst);
+            if i % 2 == 0 {
+                match store.insert(REFERRER, vec![Value::Word(id)]) {
+                    // With the reference there, the row is.
+                    Ok(row) => {
+                        store.read(TARGET, id, 0, |_| ()).unwrap();
+                        store.delete(REFERRER, row).unwrap();
+                    }
+                    Err(refusal) => assert_eq!(refusal, Refusal::NoTarget, "round {n}"),
+                }
+            } else if store.delete(TARGET, id).is_ok() {
+                target.store(store.insert(TARGET, vec![Value::Word(0)]).unwrap(), Ordering::SeqCst);
+            }
+        }
+    });
+    assert_eq!((store.len(TARGET), store.len(REFERRER)), (1, 0));
+}
+
+#[test]
+fn lim_1_beyond_the_bound_nothing_changes_and_deletes_give_back() {
+    let store = store(100_000);
+    let mut rows = Vec::new();
+    let refusal = loop {
+        match store.insert(NAME, vec![text(format!("{:0100}", rows.len()).as_bytes())]) {
+            Ok(id) => rows.push(id),
+            Err(refusal) => break refusal,
+        }
+    };
+    assert_eq!(refusal, Refusal::Memory);
+    let used = store.memory_used();
+    assert!(rows.len() > 200 && used <= 100_000, "{} rows in {used} bytes", rows.len());
+    assert_eq!(store.set(NAME, 1, 0, text(&[b'x'; 5000])), Err(Refusal::Memory));
+    assert_eq!(store.read(NAME, 1, 0, |cell| matches!(cell, Cell::Bytes(b) if b.len() == 100)), Ok(true));
+    assert_eq!((store.len(NAME), store.memory_used()), (rows.len() as u64, used));
+    for id in rows.iter().take(20) {
+        store.delete(NAME, *id).unwrap();
+    }
+    // A refused insert has taken no id.
+    assert_eq!(store.insert(NAME, vec![text(&[b'y'; 100])]), Ok(rows.len() as u64 + 1));
+    for id in 1..=rows.len() as u64 + 1 {
+        let _ = store.delete(NAME, id);
+    }
+    assert_eq!((store.len(NAME), store.memory_used()), (0, 0));
+}
+
+#[test]
+fn col_3_a_row_has_a_largest_size() {
+    let store = store(1 << 30);
+    let largest = store::MAX_ROW - 5;
+    let id = store.insert(NAME, vec![text(&vec![b'a'; largest])]).unwrap();
+    assert_eq!(store.insert(NAME, vec![text(&vec![b'b'; largest + 1])]), Err(Refusal::TooLarge));
+    assert_eq!(store.set(NAME, id, 0, text(&vec![b'b'; largest + 1])), Err(Refusal::TooLarge));
+    assert_eq!(store.set(NAME, id, 0, text(b"small")), Ok(()));
+    assert_eq!(store.insert(NAME, vec![text(b"small")]), Err(Refusal::Unique));
+}
+
+#[test]
+fn id_3_an_id_is_never_given_twice() {
+    let store = store(1 << 20);
+    for n in 1..=1000 {
+        assert_eq!(store.insert(COUNTER, vec![Value::Word(n)]), Ok(n));
+        if n % 3 != 0 {
+            store.delete(COUNTER, n).unwrap();
+        }
+    }
+    assert_eq!(store.len(COUNTER), 333);
+    assert_eq!(store.read(COUNTER, 999, 0, |cell| cell.to_value()), Ok(Value::Word(999)));
+    assert_eq!(store.delete(COUNTER, 1000), Err(Refusal::NoRow));
+}

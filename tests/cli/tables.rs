@@ -1,0 +1,151 @@
+//! Tables as the command line shows them: plans of queries, what a program with durable tables says at its start.
+
+use crate::{Tree, assert_status};
+
+const SHOP: &str = r#"@table(index: [zone, code], index: [weight], durable: false)
+class Bin {
+  code: Text @unique
+  zone: Int
+  weight: Float
+  tag: ?Text @unique
+  lots: backlink Lot.bin
+}
+@table(index: [part, count], index: [count], durable: false)
+class Lot {
+  part: Text
+  count: Int
+  bin: ref Bin
+  spare: ?ref Bin
+}
+fn long(t: Text) -> Bool { return len(t) > 3 }
+"#;
+
+/// The plan of each query, which stands in a line of its own.
+#[track_caller]
+fn plans(cases: &[(&str, &str)]) {
+    let mut source = SHOP.to_owned();
+    source.push_str("fn ask(b: Bin, some: multi Lot, n: Int, t: Text, u: ?Text) {\n");
+    for (query, _) in cases {
+        source.push_str(&format!("  print(\"${{len({query})}}\")\n"));
+    }
+    source.push_str("}\nfn main() { }\n");
+    let tree = Tree::new(&[("shop.wo", source.as_bytes())]);
+    let out = tree.woc(&["dump", "plan", "shop.wo"]);
+    assert_status(&out, 0);
+    let first = SHOP.lines().count() + 2;
+    let wanted: Vec<String> =
+        cases.iter().enumerate().map(|(i, (_, plan))| format!("shop.wo:{}: {plan}", first + i)).collect();
+    assert_eq!(out.stdout_text().lines().collect::<Vec<_>>(), wanted);
+}
+
+#[test]
+fn pln_2_access_paths() {
+    plans(&[
+        ("from x in Lot select x", "Lot scan"),
+        ("from x in Lot where x.part == t select x", "Lot equal part"),
+        ("from x in Lot where t == x.part and x.count == n select x", "Lot equal part count"),
+        ("from x in Lot where x.part == t and 3 < x.count select x", "Lot range part count"),
+        ("from x in Lot where x.part == t and x.bin.zone == 2 select x", "Lot equal part, filter"),
+        ("from x in Lot where x.count > 3 and x.count <= n select x", "Lot range count"),
+        ("from x in Lot where x.count > 3 and x.count != n select x", "Lot range count, filter"),
+        ("from x in Lot where x.bin == b select x", "Lot equal bin"),
+        ("from x in Lot where x.spare == nil select x", "Lot equal spare"),
+        ("from x in Lot where x.part == t or x.count == n select x", "Lot scan, filter"),
+        ("from x in Lot where x.part == t or n == 2 select x", "Lot scan, filter"),
+        ("from x in Lot where n == 2 and x.part == t select x", "Lot equal part"),
+        ("from x in Lot where x.part > t and x.bin == b select x", "Lot equal bin, filter"),
+        ("from x in Lot where x.count + 0 == n select x", "Lot scan, filter"),
+        ("from x in Lot where long(x.part) select x", "Lot scan, filter"),
+        ("from x in Bin where x.zone == 1 and x.code == t select x", "Bin unique code, filter"),
+        ("from x in Bin where x.tag == u select x", "Bin unique tag"),
+        ("from x in Bin where x.zone == 1 and x.weight < 2.0 select x", "Bin equal zone, filter"),
+        ("from x in some where x.part == t select x", "Lot list, filter"),
+        ("from x in b.lots where x.count == n select x", "Lot equal bin, filter"),
+    ]);
+}
+
+/// `len` needs no order, so these go through `join`.
+#[test]
+fn pln_4_orders() {
+    let texts: Vec<(String, &str)> = [
+        ("order by x.count", "Lot walk count, index"),
+        ("order by x.count desc take 3", "Lot walk count, index"),
+        ("order by x.part, x.count", "Lot walk part count, index"),
+        ("order by x.part desc, x.count desc", "Lot walk part count, index"),
+        ("order by x.part, x.count desc", "Lot scan, sort"),
+        ("order by x.part", "Lot scan, sort"),
+        ("order by x.part take 3", "Lot scan, heap"),
+        ("order by x.count, x.part", "Lot scan, sort"),
+        ("where x.part == t order by x.count", "Lot equal part, index"),
+        ("where x.part == t order by x.count desc take n", "Lot equal part, index"),
+        ("where x.part == t and x.count > 2 order by x.count", "Lot range part count, index"),
+        ("where x.part == t order by x.part", "Lot equal part, sort"),
+        ("where x.count > 2 order by x.count", "Lot range count, index"),
+        ("where x.count > 2 order by x.part take 2", "Lot range count, heap"),
+        ("where long(x.part) order by x.count", "Lot walk count, filter, index"),
+        ("where long(x.part) order by x.part take 2", "Lot scan, filter, heap"),
+        ("order by x.count + 1", "Lot scan, sort"),
+        ("order by x.bin.code take 1", "Lot scan, heap"),
+    ]
+    .iter()
+    .map(|(clauses, plan)| (format!("join(from x in Lot {clauses} select x.part, t)"), *plan))
+    .collect();
+    plans(&texts.iter().map(|(query, plan)| (query.as_str(), *plan)).collect::<Vec<_>>());
+}
+
+#[test]
+fn dir_5_and_lim_1_lines_at_the_start() {
+    let tree = Tree::new(&[("a.wo", b"@table\nclass A { n: Int }\nfn main() { print(\"${insert A { n: 1 }}\") }\n")]);
+    let out = tree.woc_env(&["run", "a.wo"], &[("WO_EPHEMERAL", "1"), ("WO_DB_MB", "0")]);
+    assert_status(&out, 0);
+    assert_eq!(out.stdout_text(), "1\n");
+    let stderr = out.stderr_text();
+    let lines: Vec<&str> = stderr.lines().collect();
+    assert_eq!(lines.len(), 2, "{stderr}");
+    assert!(lines[0].starts_with("woc: ") && lines[0].contains("WO_EPHEMERAL=1"), "{stderr}");
+    assert!(lines[1].starts_with("woc: ") && lines[1].contains("WO_DB_MB=0"), "{stderr}");
+}
+
+/// A program without durable tables starts under any of the variables; so does one whose library has a durable table in
+/// a module that nothing reaches.
+#[test]
+fn dcl_5_only_reachable_tables_are_declared() {
+    let library: [(&str, &[u8]); 3] = [
+        ("lib/wo.toml", b"name = \"lib\"\nkind = \"library\"\n"),
+        ("lib/plain/a.wo", b"pub fn one() -> Int { return 1 }\n"),
+        ("lib/rows/b.wo", b"@table\npub class Kept { n: Int }\npub fn keep() -> Int { return insert Kept { n: 1 } }\n"),
+    ];
+    let main = |source: &str| {
+        let tree = Tree::new(&library);
+        tree.write("p/wo.toml", b"name = \"p\"\n[deps]\nlib = { path = \"../lib\" }\n");
+        tree.write("p/main.wo", source.as_bytes());
+        tree
+    };
+    let volatile = main(
+        "use lib/plain\n@table(durable: false)\nclass V { n: Int }\nfn main() { print(\"${one()} ${insert V { n: 1 }}\") }\n",
+    );
+    for env in [&[][..], &[("WO_DATA", "nowhere")], &[("WO_EPHEMERAL", "odd")], &[("WO_EPHEMERAL", "1")]] {
+        let out = volatile.woc_env(&["run", "p"], env);
+        assert_status(&out, 0);
+        assert_eq!((out.stdout_text().as_str(), out.stderr_text().as_str()), ("1 1\n", ""), "{env:?}");
+    }
+    for source in [
+        "use lib/rows\nfn main() { print(\"${keep()}\") }\n",
+        "fn main() { print(\"${count(from k in Kept select k)}\") }\n",
+    ] {
+        let out = main(source).woc(&["run", "p"]);
+        assert_status(&out, 2);
+        let stderr = out.stderr_text();
+        assert!(stderr.starts_with("woc: ") && stderr.contains("`Kept`") && stderr.lines().count() == 1, "{stderr}");
+        assert!(out.stdout.is_empty());
+    }
+}
+
+#[test]
+fn tests_run_on_an_empty_store_in_memory() {
+    let source = "@table\nclass A { n: Int @unique }\ntest \"one\" { assert_eq(insert A { n: 1 }, 1) }\n\
+                  test \"two\" { assert_eq(count(from a in A select a), 0) }\nfn main() { }\n";
+    let out = Tree::new(&[("a.wo", source.as_bytes())]).woc_env(&["test", "a.wo"], &[("WO_DATA", "x")]);
+    assert_status(&out, 0);
+    assert_eq!(out.stdout_text(), "ok   one\nok   two\n2 passed, 0 failed\n");
+}
