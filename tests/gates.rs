@@ -14,7 +14,8 @@ fn gate(script: &str, args: &[&str]) {
     let out = finish(&mut command, Duration::from_secs(300)).expect("the script runs");
     let text = String::from_utf8_lossy(&out.stdout).into_owned();
     let failed: Vec<&str> = text.lines().filter(|l| l.starts_with("FAIL")).collect();
-    assert!(out.status == Some(0) && failed.is_empty(), "{script}: {:?}\n{}", out.status, failed.join("\n"));
+    let (failed_lines, err) = (failed.join("\n"), out.stderr_text());
+    assert!(out.status == Some(0) && failed.is_empty(), "{script}: {:?}\n{failed_lines}\n{err}", out.status);
     assert!(text.contains(" checks, 0 failures"), "{script} did not come to its end:\n{text}");
 }
 

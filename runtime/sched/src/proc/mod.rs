@@ -227,9 +227,10 @@ fn attend(ctx: &mut Ctx, key: Key, deadline: u64, bounds: &Bounds, out: &mut Out
         if done && s.children.all.ended(key) {
             return s.children.all.finish_wait(key);
         }
-        // A child that writes without end meets its deadline, and a stop, all the same.
+        // A child that writes without end meets its deadline, and a stop, all the same. What one that has ended left in
+        // the pipes is still taken.
         let late = sys::monotonic() >= deadline;
-        if more && !late && !s.stopping {
+        if more && !s.stopping && (!late || s.children.all.ended(key)) {
             yield_now(ctx);
             if ctx.trap != 0 {
                 return None;

@@ -13,6 +13,7 @@ use std::sync::Arc;
 
 /// Stack of the child between its birth and the command.
 const STACK: usize = 32 * 1024;
+const GUARD: usize = 4096;
 /// Where commands are looked for without `PATH`.
 const DEFAULT_PATH: &[u8] = b"/usr/local/bin:/usr/bin:/bin";
 /// What a shell answers for a command that is missing or cannot be executed.
@@ -161,6 +162,40 @@ struct Plan {
     error: c_int,
 }
 
+/// Memory for the child's stack, above a page that faults. Not the allocator's: that would keep some for each helper
+/// thread.
+struct Stack(*mut c_void);
+
+impl Stack {
+    fn new() -> Result<Stack, i32> {
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_STACK;
+        // SAFETY: a fresh mapping, the upper part of which is made usable.
+        unsafe {
+            let base = libc::mmap(std::ptr::null_mut(), GUARD + STACK, libc::PROT_NONE, flags, -1, 0);
+            if base == libc::MAP_FAILED {
+                return Err(sys::errno());
+            }
+            let stack = Stack(base);
+            if libc::mprotect(base.byte_add(GUARD), STACK, libc::PROT_READ | libc::PROT_WRITE) < 0 {
+                return Err(sys::errno());
+            }
+            Ok(stack)
+        }
+    }
+
+    fn top(&self) -> *mut c_void {
+        // SAFETY: one past the end of the mapping.
+        unsafe { self.0.byte_add(GUARD + STACK) }
+    }
+}
+
+impl Drop for Stack {
+    fn drop(&mut self) {
+        // SAFETY: the mapping of `new`; the process that used it has left it.
+        let _ = unsafe { libc::munmap(self.0, GUARD + STACK) };
+    }
+}
+
 fn launch(argv: &[CString], streams: &[Option<OwnedFd>; 3], terminal: bool) -> Result<(libc::pid_t, OwnedFd), i32> {
     let paths = argv.first().map_or_else(Vec::new, |c| candidates(c));
     let (path_list, arg_list) = (pointers(&paths), pointers(argv));
@@ -173,7 +208,7 @@ fn launch(argv: &[CString], streams: &[Option<OwnedFd>; 3], terminal: bool) -> R
         parent: unsafe { libc::getpid() },
         error: 0,
     };
-    let mut stack = vec![0u128; STACK / size_of::<u128>()];
+    let stack = Stack::new()?;
     let mut pidfd: c_int = -1;
     let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::CLONE_PIDFD | libc::SIGCHLD;
     // SAFETY: the child runs `child` on a stack of its own while this thread is suspended, until the command is executed
@@ -183,8 +218,7 @@ fn launch(argv: &[CString], streams: &[Option<OwnedFd>; 3], terminal: bool) -> R
         let mut before: libc::sigset_t = std::mem::zeroed();
         let _ = libc::sigfillset(&raw mut all);
         let _ = libc::pthread_sigmask(libc::SIG_SETMASK, &raw const all, &raw mut before);
-        let top = stack.as_mut_ptr().add(stack.len()).cast::<c_void>();
-        let pid = libc::clone(child, top, flags, (&raw mut plan).cast(), &raw mut pidfd);
+        let pid = libc::clone(child, stack.top(), flags, (&raw mut plan).cast(), &raw mut pidfd);
         let error = sys::errno();
         let _ = libc::pthread_sigmask(libc::SIG_SETMASK, &raw const before, std::ptr::null_mut());
         (pid, error)
