@@ -96,6 +96,10 @@ pub struct Fiber {
     pub calling: *mut Actor,
     pub call_start: u64,
     pub call_deadline: u64,
+    /// It has had its first slice; its coroutine waits for the next fiber in the slot, or must return.
+    pub begun: bool,
+    pub rests: bool,
+    pub retired: bool,
     pub pool_result: Option<crate::pool::Result>,
     /// Exit status of `main`.
     pub status: i64,

@@ -21,19 +21,27 @@ use values::object::uncharge;
 
 /// Resumptions granted to a fiber that must unwind.
 const UNWIND_RESUMES: u32 = 10_000;
+/// Most coroutines that rest in free records.
+const RESTING: u32 = 256;
 
-/// Gives the fiber a stack and a coroutine. False when there is no stack.
+/// Makes the fiber ready to run its first slice: on the coroutine that rests in its record, or on a new one. False when
+/// there is no stack.
 fn start(s: &mut Shard, slot: u32) -> bool {
+    let Some(f) = s.fiber(slot) else { return false };
+    f.begun = true;
+    f.ctx.trap = 0;
+    f.ctx.trap_recorded = false;
+    f.ctx.trap_frames.clear();
+    f.ctx.caught_frames.clear();
+    if f.co.is_some() {
+        return true;
+    }
     let main = s.fiber(slot).is_some_and(|f| f.actor.is_null());
     let kb = s.shared().config.main_stack_kb;
     let stack = if main { s.stacks.take_large(kb) } else { s.stacks.take() };
     let (Some(stack), Some(f)) = (stack, s.fiber(slot)) else { return false };
     f.ctx.stack_limit = stack.limit_for_code();
     f.ctx.stack_base = stack.base_address();
-    f.ctx.trap = 0;
-    f.ctx.trap_recorded = false;
-    f.ctx.trap_frames.clear();
-    f.ctx.caught_frames.clear();
     let p: *mut Fiber = f;
     f.co = Some(Co::with_stack(stack, move |yielder, ()| {
         // SAFETY: the record outlives its coroutine; this runs while the fiber is the running one.
@@ -42,22 +50,58 @@ fn start(s: &mut Shard, slot: u32) -> bool {
             run_main(p);
             return;
         }
-        while actor::turn(p) {
-            // SAFETY: as above; no reference is held across the switch.
-            unsafe {
-                (*p).state = State::Runnable;
-                (*p).outcome = Outcome::Ready;
-                let slot = (*p).slot;
-                (*p).shard().queue.push_back(slot);
+        // SAFETY: as above; no reference is held across the switch.
+        unsafe {
+            while !(*p).retired {
+                deliver(p);
+                (*p).rests = true;
                 fiber::switch(p);
-                if (*p).shard().ending {
-                    actor::discard((*p).shard(), &mut *p);
-                    return;
-                }
             }
         }
     }));
     true
+}
+
+/// Gives the fiber's actor its message, and those that wait behind it.
+///
+/// # Safety
+/// `p` is the running fiber's live record.
+unsafe fn deliver(p: *mut Fiber) {
+    while actor::turn(p) {
+        // SAFETY: the caller's promise; no reference is held across the switch.
+        unsafe {
+            let s = (*p).shard();
+            // With nobody else in the queue its tail is its head: the next slice begins right here.
+            if s.queue.is_empty() && s.switches < SWITCHES {
+                s.switches += 1;
+                end_slice(s);
+                s.counters().slices.add(1);
+                // A sweep may have made others runnable.
+                if s.queue.is_empty() {
+                    continue;
+                }
+            }
+            (*p).state = State::Runnable;
+            (*p).outcome = Outcome::Ready;
+            s.queue.push_back((*p).slot);
+            fiber::switch(p);
+            if (*p).shard().ending {
+                actor::discard((*p).shard(), &mut *p);
+                return;
+            }
+        }
+    }
+}
+
+/// What is due whenever a slice ends: lines and posts go out, unreachable actors go.
+fn end_slice(s: &mut Shard) {
+    if !s.out.is_empty() {
+        s.out.flush();
+    }
+    if !s.orphans.is_empty() {
+        actor::sweep(s);
+    }
+    s.flush_posts();
 }
 
 fn run_main(p: *mut Fiber) {
@@ -79,7 +123,7 @@ fn resume(s: *mut Shard, slot: u32) {
         let s = &mut *s;
         s.counters().slices.add(1);
         let Some(f) = s.fiber(slot) else { return };
-        if f.co.is_none() && !start(s, slot) {
+        if !f.begun && !start(s, slot) {
             let Some(f) = s.fiber(slot) else { return };
             let p: *mut Fiber = f;
             if (*p).actor.is_null() {
@@ -97,22 +141,17 @@ fn resume(s: *mut Shard, slot: u32) {
     };
     // SAFETY: the record's coroutine is touched by this function only, and records do not move.
     let Some(co) = (unsafe { &mut *co }) else { return };
-    let done = matches!(co.resume(()), CoroutineResult::Return(()));
+    let returned = matches!(co.resume(()), CoroutineResult::Return(()));
     // SAFETY: as above; the fiber has switched back.
     let s = unsafe { &mut *s };
-    if !s.out.is_empty() {
-        s.out.flush();
-    }
-    if done {
+    if returned || s.fiber(slot).is_some_and(|f| std::mem::take(&mut f.rests)) {
         finish(s, slot);
     }
-    if !s.orphans.is_empty() {
-        actor::sweep(s);
-    }
-    s.flush_posts();
+    end_slice(s);
 }
 
-/// A fiber has ended: its stack and slot are free again.
+/// A fiber has ended: its slot is free again. Its coroutine rests for the next fiber in the slot; if many rest already,
+/// its stack is free again.
 fn finish(s: &mut Shard, slot: u32) {
     let Some(f) = s.fiber(slot) else { return };
     let main = f.actor.is_null();
@@ -120,12 +159,14 @@ fn finish(s: &mut Shard, slot: u32) {
     f.actor = std::ptr::null_mut();
     f.pool_result = None;
     f.wait = 0;
+    f.begun = false;
     let p: *mut Fiber = f;
-    if let Some(co) = f.co.take() {
-        let stack = co.into_stack();
-        if !main {
-            s.stacks.give(stack);
-        }
+    let resting = f.co.as_ref().is_some_and(|co| !co.done());
+    if resting && s.resting < RESTING {
+        s.resting += 1;
+    } else {
+        // SAFETY: a live record of this shard, none of whose fibers runs.
+        unsafe { retire(s, p, main) };
     }
     s.counters().fibers_live.add(-1);
     if main {
@@ -136,6 +177,26 @@ fn finish(s: &mut Shard, slot: u32) {
         }
     } else {
         s.free_slots.push(slot);
+    }
+}
+
+/// Ends the coroutine of a record that is free, if it has one, and gives its stack back.
+///
+/// # Safety
+/// `p` is a live record of `s`, whose coroutine rests or has returned.
+unsafe fn retire(s: &mut Shard, p: *mut Fiber, main: bool) {
+    // SAFETY: the caller's promise; no reference is held while the coroutine runs.
+    unsafe {
+        let Some(mut co) = (*p).co.take() else { return };
+        if !co.done() {
+            (*p).retired = true;
+            let _ = co.resume(());
+            (*p).retired = false;
+        }
+        let stack = co.into_stack();
+        if !main {
+            s.stacks.give(stack);
+        }
     }
 }
 
@@ -161,6 +222,8 @@ fn main_ended(s: &mut Shard, f: &mut Fiber) -> i32 {
 const UNWIND_MS: u64 = 800;
 /// Time that children that were killed have to end, in milliseconds.
 const CHILDREN_MS: u64 = 500;
+/// Reductions after which a round of checks is due.
+const ROUND: i64 = 4000;
 /// Stack of a shard's thread, where library code runs that needs more than a fiber's reserve.
 const THREAD_STACK: usize = 8 << 20;
 
@@ -264,7 +327,9 @@ fn drive(s: *mut Shard) {
             resume(s, slot);
             let sh = &mut *s;
             if sh.fiber(slot).is_some_and(|f| f.state == State::Yielded) {
-                if sh.main_status.is_none() || drain_until.is_some() {
+                // A slice of the usual length is followed by a round of checks; shorter ones share one.
+                sh.spent += sh.reductions;
+                if sh.spent >= ROUND && (sh.main_status.is_none() || drain_until.is_some()) {
                     sh.poll(0);
                 }
                 if let Some(f) = sh.fiber(slot) {
@@ -319,7 +384,7 @@ unsafe fn unwind_all(s: *mut Shard) {
             let sh = &mut *s;
             let Some(f) = sh.fiber(slot) else { continue };
             let f: *mut Fiber = f;
-            if (*f).co.is_none() {
+            if !(*f).begun {
                 actor::discard(sh, &mut *f);
                 finish(sh, slot);
                 continue;
@@ -340,6 +405,12 @@ unsafe fn unwind_all(s: *mut Shard) {
             }
         }
         let sh = &mut *s;
+        for i in 0..sh.fibers.len() {
+            let f: *mut Fiber = &raw mut *sh.fibers[i];
+            if (*f).state == State::Free {
+                retire(sh, f, false);
+            }
+        }
         sh.queue.clear();
         sh.out.flush();
         sh.publish();

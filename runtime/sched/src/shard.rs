@@ -111,6 +111,10 @@ pub struct Shard {
     pub last_poll: u64,
     last_sample: u64,
     pub switches: u32,
+    /// Reductions of slices that ended since the last round of checks.
+    pub spent: i64,
+    /// Coroutines that rest in free records.
+    pub resting: u32,
 }
 
 // SAFETY: nothing of a shard is bound to the thread that made it. It changes threads twice: before its first fiber
@@ -187,6 +191,8 @@ impl Shard {
             last_poll: 0,
             last_sample: 0,
             switches: 0,
+            spent: 0,
+            resting: 0,
         }))
     }
 
@@ -370,6 +376,9 @@ impl Shard {
                 calling: std::ptr::null_mut(),
                 call_start: 0,
                 call_deadline: sys::NEVER,
+                begun: false,
+                rests: false,
+                retired: false,
                 pool_result: None,
                 status: 0,
             });
@@ -381,6 +390,7 @@ impl Shard {
             f.state = State::Runnable;
             f.seq = births;
             f.wait = 0;
+            self.resting -= u32::from(self.fibers[slot as usize].co.is_some());
         }
         self.queue.push_back(slot);
         slot
@@ -433,6 +443,7 @@ impl Shard {
     /// Inbox, due timers, ready I/O, in that order; waits for the first of them at most `ns` nanoseconds.
     pub fn poll(&mut self, ns: u64) {
         self.switches = 0;
+        self.spent = 0;
         self.out.flush();
         self.flush_posts();
         let port = self.port();
@@ -453,6 +464,7 @@ impl Shard {
             if may_sleep && self.id != 0 && self.shared().draining() {
                 self.shared().ports[0].kick();
             }
+            let ns = ns.min(self.stacks.trim(now, ns > 0));
             let idle = ns == sys::NEVER && self.timers.is_empty();
             let until_due = if idle { sys::NEVER } else { ns.min(self.timers.next().saturating_sub(now)) };
             self.reactor.wait(if may_sleep { until_due } else { 0 });
@@ -465,7 +477,7 @@ impl Shard {
         }
         trace::answer(self);
         let _ = self.take_posts();
-        let now = sys::monotonic();
+        let now = if look { sys::monotonic() } else { now };
         self.last_poll = now;
         self.fire(now);
         if !self.deep_orphans.is_empty() && (may_search || now.saturating_sub(self.last_search) >= SEARCH_GAP) {

@@ -7,8 +7,14 @@ use corosensei::stack::{Stack, StackPointer};
 /// Bytes between the lowest usable address of generated code and the guard: room for runtime functions.
 pub const RESERVE: usize = 32 * 1024;
 const PAGE: usize = 4096;
-/// Stacks that keep their pages while pooled; those beyond give them back.
+/// Pooled stacks that keep their pages.
 const WARM: usize = 256;
+/// How long others keep theirs, in nanoseconds: giving pages back and faulting them in again costs more than a burst of
+/// fibers should.
+const KEEP: u64 = 200_000_000;
+/// Stacks that give their pages back at a time, while the shard has something to do and while it has not.
+const STEP: usize = 16;
+const IDLE_STEP: usize = 512;
 /// Linux 6.13.
 const MADV_GUARD_INSTALL: i32 = 102;
 /// Guards by `mprotect` split the mapping; only so many are made.
@@ -58,6 +64,11 @@ pub struct Stacks {
     made: usize,
     guard_advice: bool,
     free: Vec<FiberStack>,
+    /// The first stacks of `free`, which have given their pages back.
+    cold: usize,
+    /// Fewest in `free` since when.
+    least: usize,
+    since: u64,
 }
 
 fn map(bytes: usize) -> Option<usize> {
@@ -84,12 +95,25 @@ impl Stacks {
     #[must_use]
     pub fn new(stack_kb: usize) -> Stacks {
         let stride = (stack_kb * 1024 + RESERVE + PAGE + 4096).next_multiple_of(PAGE);
-        Stacks { stride, regions: Vec::new(), next: 0, room: 0, made: 0, guard_advice: true, free: Vec::new() }
+        Stacks {
+            stride,
+            regions: Vec::new(),
+            next: 0,
+            room: 0,
+            made: 0,
+            guard_advice: true,
+            free: Vec::new(),
+            cold: 0,
+            least: 0,
+            since: 0,
+        }
     }
 
     /// A stack of the common size; `None` when no address space is left.
     pub fn take(&mut self) -> Option<FiberStack> {
         if let Some(s) = self.free.pop() {
+            self.cold = self.cold.min(self.free.len());
+            self.least = self.least.min(self.free.len());
             return Some(s);
         }
         if self.next == self.room {
@@ -117,11 +141,31 @@ impl Stacks {
 
     /// Takes back a stack on which nothing runs.
     pub fn give(&mut self, stack: FiberStack) {
-        if self.free.len() >= WARM {
-            // SAFETY: the stack's own memory, on which nothing lives; guards survive the advice.
-            let _ = unsafe { libc::madvise((stack.low + PAGE) as *mut _, self.stride - PAGE, libc::MADV_DONTNEED) };
-        }
         self.free.push(stack);
+    }
+
+    /// Gives back pages of stacks that nobody has needed for a while, some at a time. How long the shard may sleep
+    /// before there is more to do, in nanoseconds.
+    pub fn trim(&mut self, now: u64, idle: bool) -> u64 {
+        if self.free.len() <= self.cold.max(WARM) {
+            return sys::NEVER;
+        }
+        let age = now.saturating_sub(self.since);
+        if self.since == 0 || age >= KEEP {
+            let unneeded = if self.since == 0 { 0 } else { self.least.saturating_sub(WARM) };
+            let end = unneeded.min(self.cold + if idle { IDLE_STEP } else { STEP });
+            for stack in self.free.get(self.cold..end).unwrap_or(&[]) {
+                // SAFETY: the stack's own memory, on which nothing lives; guards survive the advice.
+                let _ = unsafe { libc::madvise((stack.low + PAGE) as *mut _, self.stride - PAGE, libc::MADV_DONTNEED) };
+            }
+            self.cold = self.cold.max(end);
+            if self.cold < unneeded {
+                return 0;
+            }
+            (self.since, self.least) = (now, self.free.len());
+            return if self.free.len() <= self.cold.max(WARM) { sys::NEVER } else { KEEP };
+        }
+        KEEP - age
     }
 
     fn grow(&mut self) -> Option<()> {
