@@ -234,7 +234,8 @@ def corpus(c, case):
         path = os.path.join(case, name)
         return open(path).read().splitlines() if os.path.exists(path) else []
 
-    e = c.run("fixture", folder=case, **dict(line.split("=", 1) for line in text("fixture.env")))
+    env = dict(line.split("=", 1) for line in text("fixture.env"))
+    e = c.run("fixture", folder=case, **dict({"WO_EPHEMERAL": "1"}, **env))
     e.clean(reports=True)
     need(sorted(e.lines) == sorted(text("fixture.out")), "lines", e.lines, e.errors[:5])
 

@@ -28,6 +28,8 @@ pub struct Counts {
     phase: AtomicU8,
     /// Senders wait for room: others wait behind them.
     crowded: AtomicBool,
+    /// Senders that were told of room and have not tried again yet.
+    owed: AtomicU32,
 }
 
 impl Default for Counts {
@@ -38,6 +40,7 @@ impl Default for Counts {
             waiting: AtomicU32::new(0),
             phase: AtomicU8::new(Phase::Idle as u8),
             crowded: AtomicBool::new(false),
+            owed: AtomicU32::new(0),
         }
     }
 }
@@ -112,10 +115,20 @@ impl Counts {
         self.phase.store(phase as u8, Ordering::Release);
     }
 
-    /// Senders wait for room. A hint: one that has waited already need not look.
+    /// What room there is belongs to senders that wait for it. A hint: one that has waited already need not look.
     #[must_use]
     pub fn crowded(&self) -> bool {
-        self.crowded.load(Ordering::Relaxed)
+        self.crowded.load(Ordering::Relaxed) || self.owed.load(Ordering::Relaxed) > 0
+    }
+
+    /// A sender that waits is told of room.
+    pub fn owe(&self) {
+        let _ = self.owed.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// It tries again, or does not wait any longer.
+    pub fn settle(&self) {
+        let _ = self.owed.fetch_sub(1, Ordering::Relaxed);
     }
 
     /// Set by the home shard only.

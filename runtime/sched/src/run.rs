@@ -324,6 +324,7 @@ fn drive(s: *mut Shard) {
             }
             let Some(slot) = sh.queue.pop_front() else { continue };
             sh.switches += 1;
+            sh.prefetch();
             resume(s, slot);
             let sh = &mut *s;
             if sh.fiber(slot).is_some_and(|f| f.state == State::Yielded) {
@@ -359,6 +360,7 @@ fn drained(s: &mut Shard, until: &mut Option<u64>) -> bool {
     }
     if s.queue.is_empty() {
         s.last_poll = 0;
+        actor::search(s);
         s.poll(0);
         if s.stopping && s.quiescent() && s.shared().others_quiescent() {
             return true;

@@ -2,7 +2,7 @@
 //! into the shard are short: none is held across a switch of stacks. What other threads may touch is in its port.
 
 use crate::actor::{self, Actor};
-use crate::fiber::{Fiber, Outcome, State, Token, Wait};
+use crate::fiber::{self, Fiber, Outcome, State, Token, Wait};
 use crate::output::Output;
 use crate::reactor::{Reactor, WAKE};
 use crate::shared::{Port, Post, Shared};
@@ -326,6 +326,7 @@ impl Shard {
                 actor::wait_for_room(self, of, sender);
                 actor::release_in(self, of);
             }
+            Post::Room { sender, of } => actor::room(self, sender, of),
             Post::Monitor { watched, observer, notice } => {
                 actor::watch(self, watched, observer, notice);
                 actor::release_in(self, watched);
@@ -349,6 +350,23 @@ impl Shard {
         f.token()
     }
 
+    /// Prepares for the fibers that come next in the queue: the record of one further on, the stack of a nearer one.
+    #[inline]
+    pub fn prefetch(&self) {
+        let record = |ahead: usize| self.queue.get(ahead).and_then(|slot| self.fibers.get(*slot as usize));
+        if let Some(f) = record(5) {
+            let at = (&raw const **f).cast::<u8>();
+            for line in 0..size_of::<Fiber>() / 64 {
+                fiber::prefetch(at.wrapping_add(64 * line));
+            }
+        }
+        if let Some(f) = record(2) {
+            for line in [-2, -1, 0, 1] {
+                fiber::prefetch(f.depth.wrapping_offset(64 * line));
+            }
+        }
+    }
+
     pub fn new_fiber(&mut self) -> u32 {
         self.births += 1;
         self.counters().fiber_started();
@@ -359,6 +377,7 @@ impl Shard {
                 ctx: new_ctx(heap, image),
                 co: None,
                 yielder: std::ptr::null(),
+                depth: std::ptr::null(),
                 shard: &raw mut *self,
                 slot,
                 state: State::Free,
@@ -601,7 +620,7 @@ impl Shard {
     /// Nothing would happen on this shard by itself any more, but for timers and outside input.
     #[must_use]
     pub fn quiescent(&self) -> bool {
-        self.queue.is_empty() && self.pool_busy == 0 && self.work_waiting == 0
+        self.queue.is_empty() && self.pool_busy == 0 && self.work_waiting == 0 && self.deep_orphans.is_empty()
     }
 }
 

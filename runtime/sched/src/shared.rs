@@ -43,6 +43,11 @@ pub enum Post {
         of: *mut Actor,
         sender: Token,
     },
+    /// There may be room; the sender may try again.
+    Room {
+        sender: Token,
+        of: *mut Actor,
+    },
     Monitor {
         watched: *mut Actor,
         observer: *mut Actor,

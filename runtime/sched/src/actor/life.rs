@@ -1,6 +1,6 @@
 //! Birth, turns, death and reclaiming of actors. All but `spawn` and the release of addresses happens on the home shard.
 
-use super::mail::{deliver, give_room, hand_over, next_message};
+use super::mail::{deliver, give_room, hand_over, next_message, tell};
 use super::{Actor, DEEP, Local, NONE, Rare, at};
 use crate::counts::{Counts, Phase};
 use crate::fiber::{self, Outcome, Token};
@@ -170,7 +170,7 @@ pub fn empty(s: &mut Shard, actor: *mut Actor, callers: Outcome) {
         release_in(s, m.observer);
     }
     for t in space {
-        let _ = s.wake(t, Outcome::Ready);
+        let _ = tell(s, actor, t);
     }
 }
 

@@ -114,6 +114,29 @@ pub(super) fn give_room(s: &mut Shard, actor: *mut Actor) {
     wake_senders(s, actor, free);
 }
 
+/// Tells a sender that there may be room. False: it does not wait any longer.
+pub(super) fn tell(s: &mut Shard, actor: *mut Actor, sender: Token) -> bool {
+    at(actor).counts.owe();
+    if sender.shard != s.id {
+        retain(actor);
+        s.post(sender.shard, Post::Room { sender, of: actor });
+        return true;
+    }
+    let waits = s.wake(sender, Outcome::Ready);
+    if !waits {
+        at(actor).counts.settle();
+    }
+    waits
+}
+
+/// On the sender's shard: it may try again. Consumes an address.
+pub fn room(s: &mut Shard, sender: Token, of: *mut Actor) {
+    if !s.wake(sender, Outcome::Ready) {
+        at(of).counts.settle();
+    }
+    release_in(s, of);
+}
+
 /// Wakes senders that wait for room, `most` of them.
 fn wake_senders(s: &mut Shard, actor: *mut Actor, most: u32) {
     let a = at(actor);
@@ -122,7 +145,7 @@ fn wake_senders(s: &mut Shard, actor: *mut Actor, most: u32) {
     while left > 0
         && let Some(t) = rare.space.pop_front()
     {
-        left -= u32::from(s.wake(t, Outcome::Ready));
+        left -= u32::from(tell(s, actor, t));
     }
     a.counts.set_crowded(!rare.space.is_empty());
 }
@@ -145,7 +168,7 @@ pub fn wait_for_room(s: &mut Shard, actor: *mut Actor, sender: Token) {
     let a = at(actor);
     let full = a.counts.waiting() >= s.mailbox || a.counts.crowded();
     if !full || !matches!(a.counts.phase(), Phase::Idle | Phase::Ready) {
-        let _ = s.wake(sender, Outcome::Ready);
+        let _ = tell(s, actor, sender);
         return;
     }
     let rare = a.local().rare.get_or_insert_default();
@@ -204,6 +227,9 @@ pub(super) fn put_or_wait(ctx: &mut Ctx, target: *mut Actor, msg: *mut Obj, for_
         s.work_waiting += 1;
         let outcome = park(ctx, Wait::Space, until);
         fiber::of(ctx).shard().work_waiting -= 1;
+        if outcome == Outcome::Ready {
+            at(target).counts.settle();
+        }
         if outcome == Outcome::Unwind {
             shim::release(ctx, msg);
             return false;
