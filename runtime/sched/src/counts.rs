@@ -91,12 +91,12 @@ impl Counts {
         self.waiting.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).ok().map(|before| before + 1)
     }
 
-    /// A message leaves the mailbox, or never gets there.
-    pub fn leave(&self, alone: bool) {
+    /// So many messages leave the mailbox, or never get there.
+    pub fn leave(&self, messages: u32, alone: bool) {
         if alone {
-            self.waiting.store(self.waiting.load(Ordering::Relaxed).saturating_sub(1), Ordering::Relaxed);
+            self.waiting.store(self.waiting.load(Ordering::Relaxed).saturating_sub(messages), Ordering::Relaxed);
         } else {
-            let _ = self.waiting.fetch_sub(1, Ordering::Relaxed);
+            let _ = self.waiting.fetch_sub(messages, Ordering::Relaxed);
         }
     }
 
@@ -160,7 +160,7 @@ mod explore {
             let (a, b) = (sender(&counts), sender(&counts));
             let took = counts.waiting() > 0;
             if took {
-                counts.leave(false);
+                counts.leave(1, false);
             }
             let got = i32::from(a.join().unwrap()) + i32::from(b.join().unwrap());
             assert_eq!(counts.waiting(), u32::try_from(got - i32::from(took)).unwrap());

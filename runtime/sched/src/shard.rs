@@ -30,6 +30,10 @@ const POLL_GAP: u64 = 20_000;
 const SAMPLE_GAP: u64 = 1_000_000;
 /// Least time between two searches of states for addresses while fibers stay runnable, in nanoseconds.
 const SEARCH_GAP: u64 = 50_000_000;
+/// How long after something was handed over more is likely to come, in nanoseconds, and how often the inbox is looked at
+/// for it: some ten microseconds, about what it takes to sleep and be woken.
+const TALK: u64 = 50_000;
+const SPINS: u32 = 400;
 /// Posts for one shard that are handed over at once; others wait for the end of the slice.
 const BATCH: usize = 32;
 
@@ -110,6 +114,8 @@ pub struct Shard {
     pub main_trapped: bool,
     pub last_poll: u64,
     last_sample: u64,
+    /// When another thread's post was last dealt with; never, where there are more shards than processors.
+    last_post: u64,
     pub switches: u32,
     /// Reductions of slices that ended since the last round of checks.
     pub spent: i64,
@@ -190,6 +196,7 @@ impl Shard {
             main_trapped: false,
             last_poll: 0,
             last_sample: 0,
+            last_post: 0,
             switches: 0,
             spent: 0,
             resting: 0,
@@ -317,6 +324,10 @@ impl Shard {
     fn receive(&mut self, post: Post) {
         match post {
             Post::Message { to, msg, caller } => actor::arrive(self, to, msg, caller),
+            Post::Deliver { to, msg, what } => {
+                actor::deliver(self, to, msg, what);
+                actor::release_in(self, to);
+            }
             Post::Reply { to, words, pair, address } => self.reply(to, words, pair, address),
             Post::Wake { to, outcome } => {
                 let _ = self.wake(to, outcome);
@@ -486,7 +497,11 @@ impl Shard {
             let ns = ns.min(self.stacks.trim(now, ns > 0));
             let idle = ns == sys::NEVER && self.timers.is_empty();
             let until_due = if idle { sys::NEVER } else { ns.min(self.timers.next().saturating_sub(now)) };
-            self.reactor.wait(if may_sleep { until_due } else { 0 });
+            if may_sleep && now.saturating_sub(self.last_post) < TALK && self.spin(until_due) {
+                self.reactor.wait(0);
+            } else {
+                self.reactor.wait(if may_sleep { until_due } else { 0 });
+            }
             if may_sleep {
                 port.awake();
             }
@@ -495,8 +510,11 @@ impl Shard {
             self.stop();
         }
         trace::answer(self);
-        let _ = self.take_posts();
+        let posts = self.take_posts();
         let now = if look { sys::monotonic() } else { now };
+        if posts > 0 && self.shared().spins {
+            self.last_post = now;
+        }
         self.last_poll = now;
         self.fire(now);
         if !self.deep_orphans.is_empty() && (may_search || now.saturating_sub(self.last_search) >= SEARCH_GAP) {
@@ -512,6 +530,19 @@ impl Shard {
             }
         }
         self.flush_posts();
+    }
+
+    /// Another shard has just handed something over and is likely to again: a look at the inbox costs less than being
+    /// woken. True: something has come.
+    fn spin(&mut self, until_due: u64) -> bool {
+        let port = self.port();
+        for _ in 0..if until_due < TALK { 0 } else { SPINS } {
+            if port.has_come() {
+                return true;
+            }
+            std::hint::spin_loop();
+        }
+        false
     }
 
     /// Lets other threads know what this shard's heap holds.

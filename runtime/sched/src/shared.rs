@@ -24,6 +24,12 @@ pub enum Post {
         msg: *mut Obj,
         caller: Token,
     },
+    /// A message of the runtime itself.
+    Deliver {
+        to: *mut Actor,
+        msg: *mut Obj,
+        what: &'static str,
+    },
     /// The reply to a call: its words, whether there are two, and whether the first is an address.
     Reply {
         to: Token,
@@ -133,6 +139,12 @@ impl Port {
         n
     }
 
+    /// Something has been handed over.
+    #[must_use]
+    pub fn has_come(&self) -> bool {
+        !self.inbox.is_empty()
+    }
+
     /// The shard is about to sleep; `quiet`: with nothing under way. False: something has come. For the shard itself.
     #[must_use]
     pub fn may_sleep(&self, quiet: bool) -> bool {
@@ -165,6 +177,8 @@ pub struct Shared {
     pub handles: Handles,
     pub children: Arc<Children>,
     pub pool: Pool,
+    /// Each shard has a processor of its own, as far as the system says.
+    pub spins: bool,
     pub totals: Totals,
     spawned: AtomicU64,
     ending: AtomicBool,
@@ -180,6 +194,7 @@ impl Shared {
         let ports = (0..config.shards).map(|_| Port::new()).collect::<Result<Box<[Port]>, i32>>()?;
         Ok(Shared {
             pool: Pool::new(config.pool),
+            spins: std::thread::available_parallelism().is_ok_and(|n| n.get() >= usize::from(config.shards)),
             children: Arc::new(Children::new(config.proc_max)),
             config,
             image,

@@ -57,6 +57,7 @@ pub struct Heap {
     pub(crate) grace: i64,
     /// The empty list that releases work with, kept for its capacity.
     pub(crate) dead: Vec<*mut Obj>,
+    pub(crate) pool: crate::pool::Pool,
     pub(crate) plans: Option<Box<crate::object::Plans>>,
     pub(crate) cycles: crate::cycles::Cycles,
 }

@@ -10,6 +10,7 @@ pub mod equal;
 pub mod map;
 pub mod multi;
 pub mod object;
+mod pool;
 pub mod reach;
 mod shape;
 #[cfg(any(test, feature = "testing"))]

@@ -331,7 +331,7 @@ fn try_alloc(heap: &mut Heap, bytes: usize, pay: impl FnOnce(&mut Heap, i64) -> 
         && pay(heap, bytes as i64)
     {
         // SAFETY: the size is not zero.
-        let place = unsafe { std::alloc::alloc(layout) };
+        let place = heap.pool.take(bytes).unwrap_or_else(|| unsafe { std::alloc::alloc(layout) });
         if !place.is_null() {
             return place;
         }
@@ -359,7 +359,11 @@ pub fn raw_alloc(ctx: &mut Ctx, bytes: usize) -> *mut u8 {
 pub(crate) unsafe fn give_back(heap: &mut Heap, place: *mut u8, bytes: usize) {
     credit(heap, bytes as i64);
     // SAFETY: the caller's promise gives the same layout as at allocation.
-    unsafe { std::alloc::dealloc(place, Layout::from_size_align_unchecked(bytes, 8)) };
+    unsafe {
+        if !heap.pool.keep(place, bytes) {
+            std::alloc::dealloc(place, Layout::from_size_align_unchecked(bytes, 8));
+        }
+    }
 }
 
 /// Frees storage of `raw_alloc`; null is allowed.
@@ -446,6 +450,9 @@ pub unsafe fn deallocate(ctx: &mut Ctx, obj: *mut Obj, bytes: usize) {
     }
 }
 
+/// Fields of so many bytes are zeroed word by word.
+const SMALL: usize = 64;
+
 /// An object of class `class` with all field words zero; null and a trap on failure.
 pub fn new(ctx: &mut Ctx, class: u32) -> *mut Obj {
     let Some(plan) = plans(ctx).classes.get(class as usize) else {
@@ -455,8 +462,18 @@ pub fn new(ctx: &mut Ctx, class: u32) -> *mut Obj {
     let obj = allocate(ctx, plan.size, FIRST_CLASS + class, plan.traced);
     if !obj.is_null() {
         let fields = plan.size - size_of::<Obj>();
-        // SAFETY: the object has `plan.size` bytes, the first of which are its header.
-        unsafe { obj.cast::<u8>().add(size_of::<Obj>()).write_bytes(0, fields) };
+        // SAFETY: the object has `plan.size` bytes, the first of which are its header; both are multiples of a word.
+        unsafe {
+            let first = obj.cast::<u8>().add(size_of::<Obj>());
+            if fields <= SMALL {
+                // Volatile, or it would become the call that takes longer than the few words.
+                for word in 0..fields / size_of::<u64>() {
+                    first.cast::<u64>().add(word).write_volatile(0);
+                }
+            } else {
+                first.write_bytes(0, fields);
+            }
+        }
     }
     obj
 }
@@ -600,10 +617,17 @@ pub unsafe fn released(ctx: &mut Ctx, obj: *mut Obj) {
     unsafe {
         if (*obj).kind <= KIND_BYTES {
             text::free(ctx, obj);
-        } else if cycles::settle(&mut *ctx.heap, plans(ctx), obj) {
-            free_graph(ctx, obj);
-        } else {
+            return;
+        }
+        let plans = plans(ctx);
+        if !cycles::settle(&mut *ctx.heap, plans, obj) {
             cycles::tidy(ctx);
+            return;
+        }
+        match plans.classes.get((*obj).kind.wrapping_sub(FIRST_CLASS) as usize) {
+            // It holds nothing.
+            Some(plan) if plan.slots.is_empty() => free_memory(ctx, plans, obj),
+            _ => free_graph(ctx, obj),
         }
     }
 }

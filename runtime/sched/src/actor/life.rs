@@ -1,6 +1,6 @@
 //! Birth, turns, death and reclaiming of actors. All but `spawn` and the release of addresses happens on the home shard.
 
-use super::mail::{deliver, give_room, hand_over, next_message, tell};
+use super::mail::{deliver, give_room, hand_over, next_message, settle_places, tell};
 use super::{Actor, DEEP, Local, NONE, Rare, at};
 use crate::counts::{Counts, Phase};
 use crate::fiber::{self, Outcome, Token};
@@ -11,7 +11,6 @@ use abi::desc::Reply;
 use abi::trap;
 use std::cell::UnsafeCell;
 use std::collections::VecDeque;
-use std::sync::atomic::AtomicU64;
 use values::ctx::Ctx;
 use values::cycles::with_relief;
 use values::object::{Obj, charge_extra, uncharge};
@@ -158,8 +157,9 @@ pub fn empty(s: &mut Shard, actor: *mut Actor, callers: Outcome) {
         let l = a.local();
         (std::mem::replace(&mut l.state, std::ptr::null_mut()), std::mem::take(&mut l.mailbox), l.rare.take())
     };
+    settle_places(s, actor);
     for e in mailbox {
-        a.counts.leave(s.alone);
+        a.counts.leave(1, s.alone);
         let _ = s.wake(e.caller, callers);
         shim::release(&mut s.ctx, e.msg);
     }
@@ -219,13 +219,14 @@ pub fn spawn(ctx: &mut Ctx, class: u32, state: *mut Obj) -> *mut Actor {
         class,
         home,
         own_slots,
-        last_notice: AtomicU64::new(0),
         local: UnsafeCell::new(Local {
             state,
             mailbox: VecDeque::new(),
             rare: None,
             fiber: NONE,
             listed: NONE,
+            last_notice: 0,
+            left: 0,
             queued: false,
             queued_deep: false,
             look_when_idle: false,
@@ -280,6 +281,7 @@ pub fn turn(f: *mut fiber::Fiber) -> bool {
     }
     let a = at(f.actor);
     a.local().fiber = NONE;
+    settle_places(s, f.actor);
     a.counts.set_phase(Phase::Idle);
     give_room(s, f.actor);
     let look =

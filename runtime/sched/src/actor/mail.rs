@@ -9,11 +9,12 @@ use crate::shard::Shard;
 use crate::shared::Post;
 use crate::{shim, sys};
 use abi::trap;
-use std::sync::atomic::Ordering;
 use values::ctx::Ctx;
 use values::cycles::with_relief;
 use values::object::{Obj, charge_extra, uncharge};
 
+/// Messages whose places are freed together, at most.
+const PLACES: u32 = 16;
 /// How long a sender gives way to a busy target, in milliseconds.
 const GIVE_WAY_MS: i64 = 200;
 /// Least time between two notices of one target, in nanoseconds.
@@ -38,7 +39,12 @@ fn put(s: &mut Shard, target: *mut Actor, msg: *mut Obj, caller: Token, waited: 
             if a.counts.crowded() && !waited {
                 return Put::Full;
             }
-            let Some(waiting) = a.counts.reserve(s.mailbox, s.alone) else { return Put::Full };
+            let mut place = a.counts.reserve(s.mailbox, s.alone);
+            if place.is_none() && home {
+                settle_places(s, target);
+                place = a.counts.reserve(s.mailbox, s.alone);
+            }
+            let Some(waiting) = place else { return Put::Full };
             let c = s.counters();
             if i64::from(waiting) > c.mailbox_peak.get() {
                 c.mailbox_peak.set(i64::from(waiting));
@@ -77,7 +83,7 @@ pub fn arrive(s: &mut Shard, to: *mut Actor, msg: *mut Obj, caller: Token) {
             shim::release(&mut s.ctx, msg);
         }
     }
-    a.counts.leave(s.alone);
+    a.counts.leave(1, s.alone);
     if a.counts.phase() == Phase::Gone || s.ending {
         suspect(s, to);
     } else {
@@ -93,11 +99,22 @@ pub(super) fn next_message(s: &mut Shard, actor: *mut Actor) -> Option<Envelope>
     if l.mailbox.is_empty() && l.mailbox.capacity() > 64 {
         l.mailbox = std::collections::VecDeque::new();
     }
-    a.counts.leave(s.alone);
-    if l.rare.is_some() {
+    l.left += 1;
+    if s.alone || l.left >= PLACES || l.rare.is_some() {
+        settle_places(s, actor);
         give_room(s, actor);
     }
     Some(next)
+}
+
+/// Frees the places of messages that have left the mailbox. Senders of other shards look at the same word all the time,
+/// so it is written once for some messages, and whenever the actor begins to wait: before a sender may be refused.
+pub(super) fn settle_places(s: &Shard, actor: *mut Actor) {
+    let a = at(actor);
+    let left = std::mem::take(&mut a.local().left);
+    if left > 0 {
+        a.counts.leave(left, s.alone);
+    }
 }
 
 /// Wakes senders that wait for room, as many as there is room for, once a quarter of the mailbox is free: waking each
@@ -159,6 +176,7 @@ pub fn woken(actor: *mut Actor) {
 
 /// The actor's fiber begins to wait for something other than room: senders need not give way any longer.
 pub fn parked(s: &mut Shard, actor: *mut Actor) {
+    settle_places(s, actor);
     at(actor).counts.set_phase(Phase::Parked);
     wake_senders(s, actor, u32::MAX);
 }
@@ -166,6 +184,7 @@ pub fn parked(s: &mut Shard, actor: *mut Actor) {
 /// On the home shard: a sender has found the mailbox full and waits to try again.
 pub fn wait_for_room(s: &mut Shard, actor: *mut Actor, sender: Token) {
     let a = at(actor);
+    settle_places(s, actor);
     let full = a.counts.waiting() >= s.mailbox || a.counts.crowded();
     if !full || !matches!(a.counts.phase(), Phase::Idle | Phase::Ready) {
         let _ = tell(s, actor, sender);
@@ -344,18 +363,25 @@ pub fn arm(s: &mut Shard, due: u64, target: *mut Actor, msg: *mut Obj) {
     }
 }
 
-/// A message of the runtime itself, which has no sender to trap. Consumes it; the caller holds an address.
-pub fn deliver(s: &mut Shard, target: *mut Actor, msg: *mut Obj, what: &str) {
+/// A message of the runtime itself, which has no sender to trap. Consumes it; the caller holds an address. Whether there
+/// is room is for the home shard to say.
+pub fn deliver(s: &mut Shard, target: *mut Actor, msg: *mut Obj, what: &'static str) {
+    let home = at(target).home;
+    if home != s.id && !s.ending {
+        s.counters().messages_cross.add(1);
+        retain(target);
+        s.post(home, Post::Deliver { to: target, msg, what });
+        return;
+    }
     let put = if s.ending { Put::Gone } else { put(s, target, msg, Token::NONE, true) };
     match put {
         Put::Done => return,
         Put::Gone => {}
         Put::Full => {
             let (a, now) = (at(target), sys::monotonic());
-            let last = a.last_notice.load(Ordering::Relaxed);
-            if (last == 0 || now.saturating_sub(last) >= NOTICE_GAP)
-                && a.last_notice.compare_exchange(last, now, Ordering::Relaxed, Ordering::Relaxed).is_ok()
-            {
+            let last = a.local().last_notice;
+            if last == 0 || now.saturating_sub(last) >= NOTICE_GAP {
+                a.local().last_notice = now;
                 s.out.flush();
                 let class = s.class_name(a.class);
                 sys::stderr_line(&format!("{}: {class}: mailbox full, {what} dropped", s.shared().config.program));

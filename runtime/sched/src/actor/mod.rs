@@ -18,7 +18,6 @@ use crate::fiber::Token;
 use crate::shard::Shard;
 use std::cell::UnsafeCell;
 use std::collections::VecDeque;
-use std::sync::atomic::AtomicU64;
 use values::object::Obj;
 
 /// What a pending timer counts in the program's memory, besides its message: its places in the shard's lists.
@@ -57,8 +56,6 @@ pub struct Actor {
     pub home: u16,
     /// Fields of the state that can hold an address, at most 254; `DEEP`: other parts of the state can too.
     own_slots: u8,
-    /// Time of the last notice about a full mailbox.
-    last_notice: AtomicU64,
     local: UnsafeCell<Local>,
 }
 
@@ -71,6 +68,10 @@ struct Local {
     fiber: u32,
     /// Place in the shard's list of actors that have had a message and are not gone.
     listed: u32,
+    /// Time of the last notice about a full mailbox.
+    last_notice: u64,
+    /// Messages that have left the mailbox and whose places are not free yet.
+    left: u32,
     /// In the shard's queue of actors that may be unreachable, and in that of those to be searched.
     queued: bool,
     queued_deep: bool,
