@@ -3,10 +3,12 @@
 use super::{Ptr, clamped, making, retained, symbol_table};
 use abi::layout::{KIND_BYTES, KIND_TEXT};
 use abi::trap;
+use hmac::digest::{FixedOutput, Update};
 use hmac::{Hmac, Mac};
 use sha1::Sha1;
-use sha2::{Digest, Sha256};
+use sha2::Sha256;
 use values::ctx::{Ctx, entry};
+use values::cycles;
 use values::object::Obj;
 use values::text::{self, bytes};
 
@@ -125,33 +127,61 @@ pub(super) extern "C" fn base64_decode(ctx: *mut Ctx, t: *mut Obj) -> *mut Obj {
     making(ctx, |ctx| Ptr(values::decode::base64(ctx, unsafe { bytes(t) }))).0
 }
 
-pub(super) extern "C" fn sha1(ctx: *mut Ctx, b: *mut Obj) -> *mut Obj {
+/// Bytes that a digest takes in before other fibers get their turn: less than a slice's worth of time.
+const PIECE: usize = 64 << 10;
+
+/// Gives all of `data` to `each`, in pieces between which other fibers run. False: an unwind is pending.
+fn in_pieces(ctx: &mut Ctx, data: *mut Obj, mut each: impl FnMut(&[u8])) -> bool {
     // SAFETY: see the module.
-    making(ctx, |ctx| Ptr(text::new_bytes(ctx, &Sha1::digest(unsafe { bytes(b) })))).0
+    let mut pieces = unsafe { bytes(data) }.chunks(PIECE);
+    let mut next = pieces.next();
+    while let Some(piece) = next {
+        each(piece);
+        next = pieces.next();
+        if next.is_some() {
+            sched::park::yield_now(ctx);
+            if ctx.trap != 0 {
+                return false;
+            }
+        }
+    }
+    true
+}
+
+/// A digest of `data`, as Bytes.
+fn digest<D: Update>(
+    ctx: *mut Ctx,
+    data: *mut Obj,
+    start: impl FnOnce() -> Option<D>,
+    end: impl FnOnce(D) -> Vec<u8>,
+) -> *mut Obj {
+    entry(ctx, |ctx| {
+        let Some(mut state) = start() else {
+            ctx.raise(trap::EXPLICIT, "internal error: hmac key");
+            return Ptr::default();
+        };
+        if !in_pieces(ctx, data, |piece| state.update(piece)) {
+            return Ptr::default();
+        }
+        let digest = end(state);
+        Ptr(cycles::with_relief(ctx, |ctx| text::new_bytes(ctx, &digest)))
+    })
+    .0
+}
+
+pub(super) extern "C" fn sha1(ctx: *mut Ctx, b: *mut Obj) -> *mut Obj {
+    digest(ctx, b, || Some(Sha1::default()), |state| state.finalize_fixed().to_vec())
 }
 
 pub(super) extern "C" fn sha256(ctx: *mut Ctx, b: *mut Obj) -> *mut Obj {
-    // SAFETY: see the module.
-    making(ctx, |ctx| Ptr(text::new_bytes(ctx, &Sha256::digest(unsafe { bytes(b) })))).0
+    digest(ctx, b, || Some(Sha256::default()), |state| state.finalize_fixed().to_vec())
 }
 
+/// Keys of any length are accepted; a refusal would be a trap, so that a change there is not silent.
 pub(super) extern "C" fn hmac_sha256(ctx: *mut Ctx, key: *mut Obj, msg: *mut Obj) -> *mut Obj {
-    making(ctx, |ctx| {
-        // SAFETY: see the module.
-        let (key, msg) = unsafe { (bytes(key), bytes(msg)) };
-        match Hmac::<Sha256>::new_from_slice(key) {
-            Ok(mut mac) => {
-                mac.update(msg);
-                Ptr(text::new_bytes(ctx, &mac.finalize().into_bytes()))
-            }
-            // Keys of any length are accepted; kept as a trap so that a change there is not silent.
-            Err(_) => {
-                ctx.raise(trap::EXPLICIT, "internal error: hmac key");
-                Ptr::default()
-            }
-        }
-    })
-    .0
+    // SAFETY: see the module.
+    let start = || <Hmac<Sha256> as Mac>::new_from_slice(unsafe { bytes(key) }).ok();
+    digest(ctx, msg, start, |state| state.finalize_fixed().to_vec())
 }
 
 pub(super) extern "C" fn crc32(ctx: *mut Ctx, b: *mut Obj) -> i64 {
@@ -159,6 +189,9 @@ pub(super) extern "C" fn crc32(ctx: *mut Ctx, b: *mut Obj) -> i64 {
 }
 
 pub(super) extern "C" fn crc32_update(ctx: *mut Ctx, crc: i64, data: *mut Obj) -> i64 {
-    // SAFETY: see the module.
-    entry(ctx, |_| i64::from(codec::crc32::update(crc as u32, unsafe { bytes(data) })))
+    entry(ctx, |ctx| {
+        let mut crc = crc as u32;
+        let _ = in_pieces(ctx, data, |piece| crc = codec::crc32::update(crc, piece));
+        i64::from(crc)
+    })
 }

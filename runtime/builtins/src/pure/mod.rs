@@ -1,4 +1,5 @@
-//! Memory, traps, text, containers, numbers, digests, JSON: functions that neither wait nor touch the system.
+//! Memory, traps, text, containers, numbers, digests, JSON: functions that do not touch the system, and wait for nothing;
+//! digests of much data let other fibers run in between.
 //!
 //! Every function takes the fiber's context and what its row in `abi::symbols` says. All but a few run inside
 //! `values::ctx::entry`; those that do not say why they cannot panic.
