@@ -29,18 +29,19 @@ for case in tests/corpus/run/* tests/corpus/trap/*; do
   [ ! -f "$case/fixture.flags" ] || for name in $(<"$case/fixture.flags"); do flags+=(-D "$name"); done
   [ ! -f "$case/fixture.args" ] || mapfile -t args <"$case/fixture.args"
   [ ! -f "$case/fixture.env" ] || mapfile -t vars <"$case/fixture.env"
-  for opt in 1 0; do
+  for way in "1 1" "0 1" "1 4"; do
+    read -r opt shards <<<"$way"
     all=$((all + 1))
     scratch=$(mktemp -d)
     err=$scratch/err
     mkdir "$scratch/work"
     status=0
-    (cd "$scratch/work" && env "${vars[@]}" WO_SHARDS=1 WO_EPHEMERAL=1 WO_OPT=$opt \
+    (cd "$scratch/work" && env WO_SHARDS="$shards" WO_EPHEMERAL=1 WO_OPT="$opt" "${vars[@]}" \
       timeout 120 "$woc" run "${flags[@]}" "$root/$case" -- "${args[@]}") >/dev/null 2>"$err" || status=$?
     # A program that did not run as it should has shown nothing.
     if [ "$status" != "$wanted" ] || grep -q 'AddressSanitizer' "$err"; then
       bad=$((bad + 1))
-      echo "FAIL $case (WO_OPT=$opt): status $status, wanted $wanted"
+      echo "FAIL $case (WO_OPT=$opt WO_SHARDS=$shards): status $status, wanted $wanted"
       head -40 "$err"
     fi
     rm -rf "$scratch"

@@ -166,7 +166,7 @@ impl Drop for Pool {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(feature = "sanitizer")))]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
     use super::{FULL, LARGEST, Pool, STEP};
