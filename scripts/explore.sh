@@ -3,4 +3,4 @@
 # with loom: every interleaving and every value that the memory model lets an atomic give, up to loom's bounds.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-exec cargo test -p sched --release --features explore --lib explore
+exec cargo test -p sched --features explore --lib explore

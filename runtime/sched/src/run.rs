@@ -72,7 +72,7 @@ unsafe fn deliver(p: *mut Fiber) {
         unsafe {
             let s = (*p).shard();
             // With nobody else in the queue its tail is its head: the next slice begins right here.
-            if s.queue.is_empty() && s.switches < SWITCHES {
+            if s.queue.is_empty() && s.switches < SWITCHES && !s.shared().ending() {
                 s.switches += 1;
                 end_slice(s);
                 s.counters().slices.add(1);
