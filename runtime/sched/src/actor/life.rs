@@ -60,8 +60,14 @@ pub fn suspect(s: &mut Shard, actor: *mut Actor) {
             local.queued_deep = true;
             s.deep_orphans.push(actor);
         }
-    } else if !local.queued {
-        local.queued = true;
+    } else {
+        queue(s, actor);
+    }
+}
+
+/// Puts an actor into the queue of the next `sweep`, once.
+fn queue(s: &mut Shard, actor: *mut Actor) {
+    if !std::mem::replace(&mut at(actor).local().queued, true) {
         s.orphans.push(actor);
     }
 }
@@ -74,11 +80,9 @@ pub fn search(s: &mut Shard) {
         match a.counts.phase() {
             Phase::Ready | Phase::Parked => a.local().look_when_idle = true,
             Phase::Gone => suspect(s, actor),
-            Phase::Idle if owned_by_none(s, actor) => {
-                a.local().queued = true;
-                s.orphans.push(actor);
-            }
-            Phase::Idle => {}
+            Phase::Idle if owned_by_none(s, actor) => queue(s, actor),
+            // Its last address may have come home before a message that another shard sent.
+            Phase::Idle => a.local().look_when_idle = a.counts.waiting() > 0,
         }
     }
 }
@@ -174,8 +178,8 @@ pub fn empty(s: &mut Shard, actor: *mut Actor, callers: Outcome) {
     }
 }
 
-/// Puts an actor that has had its first message into the shard's list. Those that have had none need not be in it: such
-/// an actor names only older ones, so it is on no cycle and goes with its last address.
+/// Puts an actor that has had its first message or monitor into the shard's list. Others need not be in it: such an
+/// actor names only older ones, so it is on no cycle and goes with its last address.
 pub fn list(s: &mut Shard, actor: *mut Actor) {
     let l = at(actor).local();
     if l.listed == NONE {

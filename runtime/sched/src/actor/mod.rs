@@ -69,7 +69,7 @@ struct Local {
     rare: Option<Box<Rare>>,
     /// Slot of the delivery fiber while busy.
     fiber: u32,
-    /// Place in the shard's list of actors that have had a message and are not gone.
+    /// Place in the shard's list of actors that have had a message or a monitor and are not gone.
     listed: u32,
     /// In the shard's queue of actors that may be unreachable, and in that of those to be searched.
     queued: bool,
