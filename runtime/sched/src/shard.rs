@@ -72,7 +72,7 @@ pub struct Shard {
     pub fibers: Vec<Box<Fiber>>,
     pub free_slots: Vec<u32>,
     pub queue: VecDeque<u32>,
-    /// Actors that have had a message and are not gone.
+    /// Actors that have had a message or a monitor and are not gone.
     pub actors: Vec<*mut Actor>,
     /// Per class: messages of it change hands as they are, within the shard, and to any shard.
     pub plain: Vec<bool>,
@@ -464,9 +464,15 @@ impl Shard {
         self.switches = 0;
         self.spent = 0;
         self.out.flush();
+        // A collection between slices may have given up addresses.
+        if !self.orphans.is_empty() {
+            actor::sweep(self);
+        }
         self.flush_posts();
         let port = self.port();
         let now = sys::monotonic();
+        // A sweep may have made fibers runnable.
+        let ns = if self.queue.is_empty() { ns } else { 0 };
         // Nothing else to do: states may be searched before the shard sleeps.
         let may_search = ns > 0;
         let ns = if may_search && !self.deep_orphans.is_empty() { 0 } else { ns };
@@ -477,9 +483,7 @@ impl Shard {
                 self.last_sample = now;
                 self.publish();
             }
-            // A stop that came before the reactor is asked may have been the reason for its last event.
-            let noticed = self.stopping || !stop::latched();
-            let may_sleep = ns > 0 && noticed && port.may_sleep(self.quiescent());
+            let may_sleep = ns > 0 && port.may_sleep(self.quiescent());
             if may_sleep && self.id != 0 && self.shared().draining() {
                 self.shared().ports[0].kick();
             }
@@ -489,6 +493,10 @@ impl Shard {
             self.reactor.wait(if may_sleep { until_due } else { 0 });
             if may_sleep {
                 port.awake();
+            }
+            // Before what it may stand for is looked at: a stop or a request that comes later makes a new event.
+            if self.reactor.woken() {
+                port.calm();
             }
         }
         if stop::latched() && !self.stopping {
@@ -572,9 +580,6 @@ impl Shard {
     fn ready(&mut self, i: usize) {
         let r = self.reactor.event(i);
         if r.handle == WAKE {
-            let mut n = 0u64;
-            // SAFETY: eight writable bytes; the descriptor does not block.
-            let _ = unsafe { libc::read(self.port().wake_fd(), (&raw mut n).cast(), 8) };
             return;
         }
         if r.handle & proc::KEY != 0 {
