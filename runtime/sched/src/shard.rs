@@ -30,6 +30,9 @@ const POLL_GAP: u64 = 20_000;
 const SAMPLE_GAP: u64 = 1_000_000;
 /// Least time between two searches of states for addresses while fibers stay runnable, in nanoseconds.
 const SEARCH_GAP: u64 = 50_000_000;
+/// How many times longer than it took a search that found nothing to reclaim is not repeated: a large state whose actor
+/// is much used must not be gone through each time that the shard has nothing else to do.
+const SEARCH_REST: u64 = 16;
 /// Posts for one shard that are handed over at once; others wait for the end of the slice.
 const BATCH: usize = 32;
 
@@ -83,9 +86,11 @@ pub struct Shard {
     pub deep_holders: Vec<bool>,
     /// Actors that may have become unreachable.
     pub orphans: Vec<*mut Actor>,
-    /// The same for those whose states must be searched for their own addresses, and the time of the last search.
+    /// The same for those whose states must be searched for their own addresses; the time of the last search, and of the
+    /// next one at the earliest.
     pub deep_orphans: Vec<*mut Actor>,
     last_search: u64,
+    next_search: u64,
     pub reclaiming: bool,
     pub afters: Vec<Option<After>>,
     free_afters: Vec<u32>,
@@ -175,6 +180,7 @@ impl Shard {
             orphans: Vec::new(),
             deep_orphans: Vec::new(),
             last_search: 0,
+            next_search: 0,
             reclaiming: false,
             afters: Vec::new(),
             free_afters: Vec::new(),
@@ -475,7 +481,7 @@ impl Shard {
         let ns = if self.queue.is_empty() { ns } else { 0 };
         // Nothing else to do: states may be searched before the shard sleeps.
         let may_search = ns > 0;
-        let ns = if may_search && !self.deep_orphans.is_empty() { 0 } else { ns };
+        let ns = if self.deep_orphans.is_empty() { ns } else { ns.min(self.search_rest(now)) };
         let look = ns > 0 || now.saturating_sub(self.last_poll) >= POLL_GAP;
         // The clock is read each time; the reactor costs a system call and is looked at once in a while.
         if look {
@@ -507,9 +513,13 @@ impl Shard {
         let now = if look { sys::monotonic() } else { now };
         self.last_poll = now;
         self.fire(now);
-        if !self.deep_orphans.is_empty() && (may_search || now.saturating_sub(self.last_search) >= SEARCH_GAP) {
-            self.last_search = now;
-            actor::search(self);
+        if !self.deep_orphans.is_empty()
+            && (may_search || now.saturating_sub(self.last_search) >= SEARCH_GAP)
+            && self.search_rest(now) == 0
+        {
+            let in_vain = actor::search(self);
+            self.last_search = sys::monotonic();
+            self.next_search = self.last_search + SEARCH_REST * in_vain;
         }
         if !self.orphans.is_empty() {
             actor::sweep(self);
@@ -520,6 +530,11 @@ impl Shard {
             }
         }
         self.flush_posts();
+    }
+
+    /// How long states are not searched yet, in nanoseconds. A drain waits for the search.
+    fn search_rest(&self, now: u64) -> u64 {
+        if self.stopping { 0 } else { self.next_search.saturating_sub(now) }
     }
 
     /// Lets other threads know what this shard's heap holds.

@@ -74,7 +74,7 @@ struct Local {
     /// In the shard's queue of actors that may be unreachable, and in that of those to be searched.
     queued: bool,
     queued_deep: bool,
-    /// It was busy when it was its turn in the latter.
+    /// When it was its turn there it was busy, or a message was on its way to it.
     look_when_idle: bool,
 }
 
