@@ -233,6 +233,12 @@ pub(crate) fn in_turn(
     let d = open(ctx, handle)?;
     let turn = {
         let mut state = d.state();
+        if state.closed {
+            // By another shard, just now; whoever queued would not be woken any more.
+            drop(state);
+            raise(ctx, libc::EBADF);
+            return None;
+        }
         if std::mem::replace(&mut state.writing, true) {
             let token = shard(ctx).begin_wait(fiber::of(ctx));
             state.write_queue.push_back(token);

@@ -95,6 +95,12 @@ impl Reactor {
         self.filled
     }
 
+    /// The eventfd was among the events of the last `wait`.
+    #[must_use]
+    pub fn woken(&self) -> bool {
+        self.events.iter().take(self.filled).any(|e| { e.u64 } == WAKE)
+    }
+
     /// The `i`-th event of the last `wait`.
     #[must_use]
     pub fn event(&self, i: usize) -> Ready {

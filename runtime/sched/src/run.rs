@@ -360,7 +360,7 @@ fn drained(s: &mut Shard, until: &mut Option<u64>) -> bool {
     }
     if s.queue.is_empty() {
         s.last_poll = 0;
-        actor::search(s);
+        let _ = actor::search(s);
         s.poll(0);
         if s.stopping && s.quiescent() && s.shared().others_quiescent() {
             return true;
@@ -450,7 +450,7 @@ fn release_all(shards: &mut [Box<Shard>]) {
         let mut more = false;
         each(shards, &mut |s| {
             more |= s.take_posts() > 0 || !s.orphans.is_empty() || !s.deep_orphans.is_empty();
-            actor::search(s);
+            let _ = actor::search(s);
             actor::sweep(s);
             values::cycles::collect_all(&mut s.ctx);
             more |= s.has_posts() || !s.orphans.is_empty() || !s.deep_orphans.is_empty();

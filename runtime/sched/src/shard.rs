@@ -34,6 +34,9 @@ const SEARCH_GAP: u64 = 50_000_000;
 /// for it: some ten microseconds, about what it takes to sleep and be woken.
 const TALK: u64 = 50_000;
 const SPINS: u32 = 400;
+/// How many times longer than it took a search that found nothing to reclaim is not repeated: a large state whose actor
+/// is much used must not be gone through each time that the shard has nothing else to do.
+const SEARCH_REST: u64 = 16;
 /// Posts for one shard that are handed over at once; others wait for the end of the slice.
 const BATCH: usize = 32;
 
@@ -76,7 +79,7 @@ pub struct Shard {
     pub fibers: Vec<Box<Fiber>>,
     pub free_slots: Vec<u32>,
     pub queue: VecDeque<u32>,
-    /// Actors that have had a message and are not gone.
+    /// Actors that have had a message or a monitor and are not gone.
     pub actors: Vec<*mut Actor>,
     /// Per class: messages of it change hands as they are, within the shard, and to any shard.
     pub plain: Vec<bool>,
@@ -87,9 +90,11 @@ pub struct Shard {
     pub deep_holders: Vec<bool>,
     /// Actors that may have become unreachable.
     pub orphans: Vec<*mut Actor>,
-    /// The same for those whose states must be searched for their own addresses, and the time of the last search.
+    /// The same for those whose states must be searched for their own addresses; the time of the last search, and of the
+    /// next one at the earliest.
     pub deep_orphans: Vec<*mut Actor>,
     last_search: u64,
+    next_search: u64,
     pub reclaiming: bool,
     pub afters: Vec<Option<After>>,
     free_afters: Vec<u32>,
@@ -181,6 +186,7 @@ impl Shard {
             orphans: Vec::new(),
             deep_orphans: Vec::new(),
             last_search: 0,
+            next_search: 0,
             reclaiming: false,
             afters: Vec::new(),
             free_afters: Vec::new(),
@@ -475,12 +481,18 @@ impl Shard {
         self.switches = 0;
         self.spent = 0;
         self.out.flush();
+        // A collection between slices may have given up addresses.
+        if !self.orphans.is_empty() {
+            actor::sweep(self);
+        }
         self.flush_posts();
         let port = self.port();
         let now = sys::monotonic();
+        // A sweep may have made fibers runnable.
+        let ns = if self.queue.is_empty() { ns } else { 0 };
         // Nothing else to do: states may be searched before the shard sleeps.
         let may_search = ns > 0;
-        let ns = if may_search && !self.deep_orphans.is_empty() { 0 } else { ns };
+        let ns = if self.deep_orphans.is_empty() { ns } else { ns.min(self.search_rest(now)) };
         let look = ns > 0 || now.saturating_sub(self.last_poll) >= POLL_GAP;
         // The clock is read each time; the reactor costs a system call and is looked at once in a while.
         if look {
@@ -488,9 +500,7 @@ impl Shard {
                 self.last_sample = now;
                 self.publish();
             }
-            // A stop that came before the reactor is asked may have been the reason for its last event.
-            let noticed = self.stopping || !stop::latched();
-            let may_sleep = ns > 0 && noticed && port.may_sleep(self.quiescent());
+            let may_sleep = ns > 0 && port.may_sleep(self.quiescent());
             if may_sleep && self.id != 0 && self.shared().draining() {
                 self.shared().ports[0].kick();
             }
@@ -505,6 +515,10 @@ impl Shard {
             if may_sleep {
                 port.awake();
             }
+            // Before what it may stand for is looked at: a stop or a request that comes later makes a new event.
+            if self.reactor.woken() {
+                port.calm();
+            }
         }
         if stop::latched() && !self.stopping {
             self.stop();
@@ -517,9 +531,13 @@ impl Shard {
         }
         self.last_poll = now;
         self.fire(now);
-        if !self.deep_orphans.is_empty() && (may_search || now.saturating_sub(self.last_search) >= SEARCH_GAP) {
-            self.last_search = now;
-            actor::search(self);
+        if !self.deep_orphans.is_empty()
+            && (may_search || now.saturating_sub(self.last_search) >= SEARCH_GAP)
+            && self.search_rest(now) == 0
+        {
+            let in_vain = actor::search(self);
+            self.last_search = sys::monotonic();
+            self.next_search = self.last_search + SEARCH_REST * in_vain;
         }
         if !self.orphans.is_empty() {
             actor::sweep(self);
@@ -543,6 +561,11 @@ impl Shard {
             std::hint::spin_loop();
         }
         false
+    }
+
+    /// How long states are not searched yet, in nanoseconds. A drain waits for the search.
+    fn search_rest(&self, now: u64) -> u64 {
+        if self.stopping { 0 } else { self.next_search.saturating_sub(now) }
     }
 
     /// Lets other threads know what this shard's heap holds.
@@ -603,9 +626,6 @@ impl Shard {
     fn ready(&mut self, i: usize) {
         let r = self.reactor.event(i);
         if r.handle == WAKE {
-            let mut n = 0u64;
-            // SAFETY: eight writable bytes; the descriptor does not block.
-            let _ = unsafe { libc::read(self.port().wake_fd(), (&raw mut n).cast(), 8) };
             return;
         }
         if r.handle & proc::KEY != 0 {

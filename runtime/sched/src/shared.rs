@@ -130,6 +130,13 @@ impl Port {
         let _ = unsafe { libc::write(self.wake_fd, (&raw const one).cast(), 8) };
     }
 
+    /// Takes back what `kick` and signals wrote. For the shard itself.
+    pub fn calm(&self) {
+        let mut n = 0u64;
+        // SAFETY: eight writable bytes; the descriptor does not block.
+        let _ = unsafe { libc::read(self.wake_fd, (&raw mut n).cast(), 8) };
+    }
+
     /// Gives what has come to `each`. For the shard itself only.
     pub fn take(&self, each: impl FnMut(Post)) -> u64 {
         let n = self.inbox.take(each);

@@ -298,6 +298,83 @@ fn send_7_no_object_is_reachable_from_two_shards() {
     assert_eq!((left.status, left.objects_live), (0, 0));
 }
 
+/// It may be released there, so not even a text is shared with the shard of the observer, where it came from.
+#[test]
+fn send_7_a_notice_that_waits_on_another_shard_shares_nothing() {
+    extern "C" fn nothing(_c: *mut Ctx, _s: *mut Obj, _m: *mut Obj, _out: Out) {}
+    extern "C" fn main(c: *mut Ctx) -> i64 {
+        let c = ctx(c);
+        let all: Vec<_> = (0..5).map(|_| spawn(c, 0)).collect();
+        let (observer, far, near) = (all[0], all[1], all[4]);
+        for (watched, shared) in [(near, true), (far, false)] {
+            let notice = obj(c, MSG, 0);
+            // SAFETY: a live message, whose second field is a live text, retained to be looked at and then released.
+            unsafe {
+                let text = notice.cast::<u64>().add(2).read() as *mut Obj;
+                values::object::retain(text);
+                actor::monitor(c, watched, observer, notice);
+                assert_eq!(values::object::count(text), if shared { 2 } else { 1 });
+                values::object::release(c, text);
+            }
+        }
+        all.iter().for_each(|&a| actor::release(a));
+        assert!(soon(c, || stat("actors_live") == 0));
+        0
+    }
+    let left = run(four(), main, &[nothing]);
+    assert_eq!((left.status, left.objects_live), (0, 0));
+}
+
+/// The last address comes home, by way of a third shard, before the message that was sent first.
+#[test]
+fn rcl_1_an_address_that_overtakes_a_message_leaves_nothing_behind() {
+    extern "C" fn nothing(_c: *mut Ctx, _s: *mut Obj, _m: *mut Obj, _out: Out) {}
+    extern "C" fn main(c: *mut Ctx) -> i64 {
+        let c = ctx(c);
+        let (beside_main, target, other) = (spawn(c, 0), spawn(c, 0), spawn(c, 0));
+        send(c, target, 1);
+        let m = obj(c, MSG, 0);
+        set_addr(m, target);
+        actor::send(c, other, m);
+        // So many that they are handed over while main goes on; what is for the target waits for the end of the slice.
+        for i in 0..31 {
+            send(c, other, i);
+        }
+        std::thread::sleep(std::time::Duration::from_millis(100));
+        actor::release(other);
+        actor::release(beside_main);
+        assert!(soon(c, || stat("actors_live") == 0));
+        0
+    }
+    let mut cfg = four();
+    cfg.mailbox = 64;
+    let left = run_deep(cfg, main, &[nothing]);
+    assert_eq!((left.status, left.objects_live, left.stats.actors_reclaimed), (0, 0, 3));
+}
+
+/// A registration is what an older actor can name a younger one by without ever having had a message.
+#[test]
+fn own_1_actors_that_registrations_alone_tie_together_are_released() {
+    extern "C" fn nothing(_c: *mut Ctx, _s: *mut Obj, _m: *mut Obj, _out: Out) {}
+    extern "C" fn main(c: *mut Ctx) -> i64 {
+        let c = ctx(c);
+        let watched = spawn(c, 0);
+        let state = obj_with(c, FIRST_ACTOR, 0, watched);
+        let observer = actor::spawn(c, FIRST_ACTOR, state);
+        let notice = obj(c, MSG, 0);
+        actor::monitor(c, watched, observer, notice);
+        actor::release(watched);
+        actor::release(observer);
+        0
+    }
+    for shards in [1, 4] {
+        let mut cfg = config();
+        cfg.shards = shards;
+        let left = run(cfg, main, &[nothing]);
+        assert_eq!((left.status, left.objects_live), (0, 0), "{shards} shards");
+    }
+}
+
 #[test]
 fn tmr_3_timers_for_an_actor_of_another_shard_fire_in_order() {
     static LOG: Log = Log::new();

@@ -6,7 +6,7 @@ use crate::counts::{Counts, Phase};
 use crate::fiber::{self, Outcome, Token};
 use crate::shard::{Shard, current};
 use crate::shared::Post;
-use crate::{proc, report, shim};
+use crate::{proc, report, shim, sys};
 use abi::desc::Reply;
 use abi::trap;
 use std::cell::UnsafeCell;
@@ -49,37 +49,50 @@ pub fn release_in(s: &mut Shard, actor: *mut Actor) {
     }
 }
 
-/// Queues an actor that may have become unreachable, once. One whose state must be searched waits for a time when the
-/// shard has little to do.
+/// Queues an actor that may have become unreachable, once. One whose state must be searched, because an address is left,
+/// waits for a time when the shard has little to do.
 pub fn suspect(s: &mut Shard, actor: *mut Actor) {
     let a = at(actor);
     let local = a.local();
-    if a.own_slots == DEEP && a.counts.phase() != Phase::Gone {
+    if a.own_slots == DEEP && a.counts.refs() > 0 && a.counts.phase() != Phase::Gone {
         if !local.queued_deep {
             local.queued_deep = true;
             s.deep_orphans.push(actor);
         }
-    } else if !local.queued {
-        local.queued = true;
+    } else {
+        queue(s, actor);
+    }
+}
+
+/// Puts an actor into the queue of the next `sweep`, once.
+fn queue(s: &mut Shard, actor: *mut Actor) {
+    if !std::mem::replace(&mut at(actor).local().queued, true) {
         s.orphans.push(actor);
     }
 }
 
-/// Looks at the suspects whose states must be searched: those that only they themselves name go to `sweep`.
-pub fn search(s: &mut Shard) {
+/// Looks at the suspects whose states must be searched: those that only they themselves name go to `sweep`. The time
+/// that went into the others, in nanoseconds.
+pub fn search(s: &mut Shard) -> u64 {
+    let mut in_vain = 0;
     for actor in std::mem::take(&mut s.deep_orphans) {
         let a = at(actor);
         a.local().queued_deep = false;
         match a.counts.phase() {
             Phase::Ready | Phase::Parked => a.local().look_when_idle = true,
             Phase::Gone => suspect(s, actor),
-            Phase::Idle if owned_by_none(s, actor) => {
-                a.local().queued = true;
-                s.orphans.push(actor);
+            Phase::Idle => {
+                let began = sys::monotonic();
+                if owned_by_none(s, actor) {
+                    queue(s, actor);
+                } else {
+                    a.local().look_when_idle = a.counts.waiting() > 0;
+                    in_vain += sys::monotonic() - began;
+                }
             }
-            Phase::Idle => {}
         }
     }
+    in_vain
 }
 
 /// Addresses of itself that an idle actor holds in its state.
@@ -102,7 +115,8 @@ fn own_addresses(s: &mut Shard, actor: *mut Actor) -> i64 {
 /// Nothing but the actor itself names it, and no message is on its way: looked at when it is idle or gone.
 fn owned_by_none(s: &mut Shard, actor: *mut Actor) -> bool {
     // Addresses first: see `counts`.
-    at(actor).counts.refs() <= own_addresses(s, actor) && at(actor).counts.waiting() == 0
+    let refs = at(actor).counts.refs();
+    (refs == 0 || refs <= own_addresses(s, actor)) && at(actor).counts.waiting() == 0
 }
 
 /// Reclaims the actors that nothing but themselves names. Releases inside only queue further ones, so that chains take
@@ -116,9 +130,9 @@ pub fn sweep(s: &mut Shard) {
         let a = at(actor);
         a.local().queued = false;
         match a.counts.phase() {
-            // Looked at again when it becomes idle.
-            Phase::Ready | Phase::Parked => {}
-            Phase::Idle | Phase::Gone if !owned_by_none(s, actor) => {}
+            Phase::Ready | Phase::Parked => a.local().look_when_idle = true,
+            // Its last address may have come home before a message that another shard sent.
+            Phase::Idle | Phase::Gone if !owned_by_none(s, actor) => a.local().look_when_idle = a.counts.waiting() > 0,
             // It is still in the other queue, and comes back from there.
             Phase::Gone if a.local().queued_deep => {}
             Phase::Gone => free(s, actor),
@@ -174,8 +188,8 @@ pub fn empty(s: &mut Shard, actor: *mut Actor, callers: Outcome) {
     }
 }
 
-/// Puts an actor that has had its first message into the shard's list. Those that have had none need not be in it: such
-/// an actor names only older ones, so it is on no cycle and goes with its last address.
+/// Puts an actor that has had its first message or monitor into the shard's list. Others need not be in it: such an
+/// actor names only older ones, so it is on no cycle and goes with its last address.
 pub fn list(s: &mut Shard, actor: *mut Actor) {
     let l = at(actor).local();
     if l.listed == NONE {

@@ -1,7 +1,7 @@
 //! Messages: handing them over, the mailbox and its cap, giving way to a busy target, monitors and timers.
 
 use super::life::{list, release_in, suspect};
-use super::{Actor, Envelope, Monitor, Rare, TIMER_BYTES, at, retain};
+use super::{Actor, Envelope, Monitor, TIMER_BYTES, at, retain};
 use crate::counts::Phase;
 use crate::fiber::{self, Outcome, Token, Wait};
 use crate::park::park;
@@ -185,8 +185,15 @@ pub fn parked(s: &mut Shard, actor: *mut Actor) {
 pub fn wait_for_room(s: &mut Shard, actor: *mut Actor, sender: Token) {
     let a = at(actor);
     settle_places(s, actor);
-    let full = a.counts.waiting() >= s.mailbox || a.counts.crowded();
-    if !full || !matches!(a.counts.phase(), Phase::Idle | Phase::Ready) {
+    let waiting = a.counts.waiting();
+    let full = waiting >= s.mailbox || a.counts.crowded();
+    // Whoever is queued relies on the target's next step: one that is idle, with no message under way, takes none.
+    let steps = match a.counts.phase() {
+        Phase::Ready => true,
+        Phase::Idle => waiting > 0,
+        Phase::Parked | Phase::Gone => false,
+    };
+    if !full || !steps {
         let _ = tell(s, actor, sender);
         return;
     }
@@ -292,12 +299,14 @@ pub fn monitor(ctx: &mut Ctx, watched: *mut Actor, observer: *mut Actor, notice:
     if refused(ctx, target, notice, "monitor: nil actor address", "monitor: nil notice message") {
         return;
     }
-    let notice = hand_over(ctx, at(observer).home, notice);
+    let s = fiber::of(ctx).shard();
+    let w = at(watched);
+    // It waits on the home shard of the watched and may be released there: it must share nothing on its way either.
+    let way = if w.is_home(s) { at(observer).home } else { w.home };
+    let notice = hand_over(ctx, way, notice);
     if notice.is_null() {
         return;
     }
-    let s = fiber::of(ctx).shard();
-    let w = at(watched);
     if w.counts.phase() == Phase::Gone {
         deliver(s, observer, notice, "death notice");
         return;
@@ -318,7 +327,8 @@ pub fn watch(s: &mut Shard, watched: *mut Actor, observer: *mut Actor, notice: *
         deliver(s, observer, notice, "death notice");
         release_in(s, observer);
     } else {
-        w.local().rare.get_or_insert_with(|| Box::new(Rare::default())).monitors.push(Monitor { observer, notice });
+        list(s, watched);
+        w.local().rare.get_or_insert_default().monitors.push(Monitor { observer, notice });
     }
 }
 

@@ -66,7 +66,7 @@ struct Local {
     rare: Option<Box<Rare>>,
     /// Slot of the delivery fiber while busy.
     fiber: u32,
-    /// Place in the shard's list of actors that have had a message and are not gone.
+    /// Place in the shard's list of actors that have had a message or a monitor and are not gone.
     listed: u32,
     /// Time of the last notice about a full mailbox.
     last_notice: u64,
@@ -75,7 +75,7 @@ struct Local {
     /// In the shard's queue of actors that may be unreachable, and in that of those to be searched.
     queued: bool,
     queued_deep: bool,
-    /// It was busy when it was its turn in the latter.
+    /// When it was its turn there it was busy, or a message was on its way to it.
     look_when_idle: bool,
 }
 

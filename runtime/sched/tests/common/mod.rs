@@ -1,7 +1,7 @@
 //! Programs for the scheduler written by hand: what generated code would be, as `extern "C"` functions.
 #![allow(dead_code, reason = "each test binary uses a part")]
 
-use abi::desc::{ClassDesc, ClassKind, FIXED_TYPES, FieldDesc, Reply, Shapes, TYPE_INT, TYPE_TEXT, TypeDesc};
+use abi::desc::{ClassDesc, ClassKind, FIXED_TYPES, FieldDesc, Reply, Shapes, TYPE_INT, TYPE_TEXT, TypeDesc, TypeIdx};
 use sched::actor::{self, Actor, Answer};
 use sched::config::{self, Config};
 use sched::run::Ended;
@@ -16,7 +16,11 @@ pub const STATE: u32 = 1;
 /// Actor classes follow, in the order of `receives`; their states have the layout of `STATE`.
 pub const FIRST_ACTOR: u32 = 2;
 
-fn class(name: &str, reply: Option<Reply>) -> ClassDesc {
+/// Types of the test image after the fixed ones.
+const TYPE_ACTOR: TypeIdx = FIXED_TYPES.len() as TypeIdx;
+const TYPE_ACTORS: TypeIdx = TYPE_ACTOR + 1;
+
+fn class(name: &str, reply: Option<Reply>, last: TypeIdx) -> ClassDesc {
     let field = |name: &str, ty, offset| FieldDesc { name: name.into(), ty, offset, default: None };
     ClassDesc {
         name: name.into(),
@@ -25,8 +29,8 @@ fn class(name: &str, reply: Option<Reply>) -> ClassDesc {
         fields: vec![
             field("n", TYPE_INT, 8),
             field("text", TYPE_TEXT, 16),
-            field("a", 6, 24),
-            field("m", TYPE_INT, 32),
+            field("a", TYPE_ACTOR, 24),
+            field("m", last, 32),
         ],
         reply,
     }
@@ -34,12 +38,16 @@ fn class(name: &str, reply: Option<Reply>) -> ClassDesc {
 
 /// An image with this `main` and one actor class per `receive`, each of which replies one word.
 pub fn image(main: MainFn, receives: &[ReceiveFn]) -> &'static Image {
+    image_with(main, receives, TYPE_INT)
+}
+
+fn image_with(main: MainFn, receives: &[ReceiveFn], last_of_state: TypeIdx) -> &'static Image {
     let mut types = FIXED_TYPES.to_vec();
-    types.push(TypeDesc::Actor);
-    let mut classes = vec![class("Msg", None), class("State", None)];
+    types.extend([TypeDesc::Actor, TypeDesc::Multi(TYPE_ACTOR)]);
+    let mut classes = vec![class("Msg", None, TYPE_INT), class("State", None, last_of_state)];
     let mut entries = vec![None, None];
     for (i, r) in receives.iter().enumerate() {
-        classes.push(class(&format!("Actor{i}"), Some(Reply::One)));
+        classes.push(class(&format!("Actor{i}"), Some(Reply::One), last_of_state));
         entries.push(Some(*r));
     }
     Box::leak(Box::new(Image {
@@ -63,6 +71,11 @@ pub fn config() -> Config {
 
 pub fn run(config: Config, main: MainFn, receives: &[ReceiveFn]) -> Ended {
     sched::run::run(config, image(main, receives)).unwrap()
+}
+
+/// The same, with states that can hold addresses in a list, which is nil.
+pub fn run_deep(config: Config, main: MainFn, receives: &[ReceiveFn]) -> Ended {
+    sched::run::run(config, image_with(main, receives, TYPE_ACTORS)).unwrap()
 }
 
 /// Lines that the functions of one test note, in order.
