@@ -278,6 +278,10 @@ pub fn run(config: Config, image: &'static Image) -> Result<Ended, i32> {
         release_all(&mut all);
     }
     let objects_live = all.iter().map(|s| s.heap.objects_live).sum();
+    if !complete {
+        // Shards that were left behind may still use what came from these.
+        std::mem::forget(all);
+    }
     if let Some(line) = &mut line {
         line.push_str(&format!(" objects_live={objects_live}"));
         sys::stderr_line(line);
