@@ -313,6 +313,7 @@ fn drive(s: *mut Shard) {
             let sh = &mut *s;
             if sh.main_status.is_some() {
                 if drained(sh, &mut drain_until) {
+                    sh.shared().drain_ended();
                     sh.shared().end();
                     break;
                 }
