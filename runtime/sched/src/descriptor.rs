@@ -28,7 +28,7 @@ pub struct State {
     pub closed: bool,
     /// The epoll set that it is in, of the shard that waited for it first.
     epoll: Option<i32>,
-    /// A read may succeed: nothing has shown since the last event that the descriptor was drained.
+    /// A read since the last event has found nothing more: only another event brings something.
     pub drained: bool,
     /// End of stream or an error was reported.
     pub hup: bool,

@@ -65,7 +65,6 @@ pub enum State {
     /// Its slice is over; the shard puts it at the tail after its round of checks.
     Yielded,
     Parked(Wait),
-    Done,
 }
 
 pub struct Fiber {

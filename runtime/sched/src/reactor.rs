@@ -68,14 +68,13 @@ impl Reactor {
     pub fn wait(&mut self, ns: u64) {
         let most = i32::try_from(BATCH).unwrap_or(1);
         let p = self.events.as_mut_ptr();
-        let mut n = -1;
         if self.precise && ns != 0 && ns != sys::NEVER {
             let ts = libc::timespec {
                 tv_sec: i64::try_from(ns / 1_000_000_000).unwrap_or(i64::MAX / 4),
                 tv_nsec: i64::try_from(ns % 1_000_000_000).unwrap_or(0),
             };
             // SAFETY: the buffer holds `BATCH` events.
-            n = unsafe { libc::epoll_pwait2(self.epoll, p, most, &raw const ts, std::ptr::null()) };
+            let n = unsafe { libc::epoll_pwait2(self.epoll, p, most, &raw const ts, std::ptr::null()) };
             if n < 0 && sys::errno() == libc::ENOSYS {
                 self.precise = false;
             } else {
@@ -83,7 +82,6 @@ impl Reactor {
                 return;
             }
         }
-        let _ = n;
         let ms = if ns == sys::NEVER { -1 } else { i32::try_from(ns.div_ceil(1_000_000)).unwrap_or(i32::MAX) };
         // SAFETY: as above.
         let n = unsafe { libc::epoll_wait(self.epoll, p, most, ms) };

@@ -15,7 +15,7 @@ use abi::trap;
 use corosensei::CoroutineResult;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use values::ctx::Image;
 use values::object::uncharge;
 
@@ -218,10 +218,10 @@ fn main_ended(s: &mut Shard, f: &mut Fiber) -> i32 {
     }
 }
 
-/// Time that the other shards have to unwind their fibers, in milliseconds: the process must be gone within a second.
-const UNWIND_MS: u64 = 800;
-/// Time that children that were killed have to end, in milliseconds.
-const CHILDREN_MS: u64 = 500;
+/// Time that the other shards have to unwind their fibers: the process must be gone within a second.
+const UNWIND: Duration = Duration::from_millis(800);
+/// And until when children that were killed are waited for.
+const CHILDREN: Duration = Duration::from_millis(950);
 /// Reductions after which a round of checks is due.
 const ROUND: i64 = 4000;
 /// Stack of a shard's thread, where library code runs that needs more than a fiber's reserve.
@@ -246,28 +246,31 @@ pub fn run(config: Config, image: &'static Image) -> Result<Ended, i32> {
     let (sender, back) = channel();
     let others = shards.len();
     for mut s in shards {
-        let sender: Sender<Box<Shard>> = sender.clone();
+        let done: Sender<Box<Shard>> = sender.clone();
         let thread = std::thread::Builder::new().name(format!("wo-shard-{}", s.id)).stack_size(THREAD_STACK);
         let started = thread.spawn(move || {
             drive(&raw mut *s);
             // Nobody waits any longer for a shard that comes too late.
-            let _ = sender.send(s);
+            let _ = done.send(s);
         });
         if let Err(e) = started {
             shared.end();
-            let _ = come_back(&back, usize::MAX);
+            // Those that have started come back, then nobody is left to send.
+            drop(sender);
+            let _ = come_back(&back, usize::MAX, Instant::now() + UNWIND);
             return Err(e.raw_os_error().unwrap_or(libc::EAGAIN));
         }
     }
     drop(sender);
     let _ = first.new_fiber();
     drive(&raw mut *first);
+    let ended = Instant::now();
     let status = first.main_status.unwrap_or(0);
     let mut all = vec![first];
-    all.extend(come_back(&back, others));
+    all.extend(come_back(&back, others, ended + UNWIND));
     let complete = all.len() == others + 1;
-    // All fibers are unwound: no child is left.
-    shared.children.end_all(Duration::from_millis(CHILDREN_MS));
+    // Those that no fiber has seen to while it was unwound.
+    shared.children.end_all(CHILDREN.saturating_sub(ended.elapsed()));
     let stats = shared.stats();
     let mut line = shared.config.stats.then(|| shared.stats_line());
     // Plain memory need not be released unless someone counts it.
@@ -275,6 +278,10 @@ pub fn run(config: Config, image: &'static Image) -> Result<Ended, i32> {
         release_all(&mut all);
     }
     let objects_live = all.iter().map(|s| s.heap.objects_live).sum();
+    if !complete {
+        // Shards that were left behind may still use what came from these.
+        std::mem::forget(all);
+    }
     if let Some(line) = &mut line {
         line.push_str(&format!(" objects_live={objects_live}"));
         sys::stderr_line(line);
@@ -284,11 +291,10 @@ pub fn run(config: Config, image: &'static Image) -> Result<Ended, i32> {
 
 /// The shards that come back, `most` of them, in time.
 #[allow(clippy::vec_box, reason = "fibers point at their shard")]
-fn come_back(back: &Receiver<Box<Shard>>, most: usize) -> Vec<Box<Shard>> {
-    let until = std::time::Instant::now() + Duration::from_millis(UNWIND_MS);
+fn come_back(back: &Receiver<Box<Shard>>, most: usize, until: Instant) -> Vec<Box<Shard>> {
     let mut shards = Vec::new();
     while shards.len() < most {
-        let left = until.saturating_duration_since(std::time::Instant::now());
+        let left = until.saturating_duration_since(Instant::now());
         match back.recv_timeout(left) {
             Ok(s) => shards.push(s),
             Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => break,
@@ -307,6 +313,7 @@ fn drive(s: *mut Shard) {
             let sh = &mut *s;
             if sh.main_status.is_some() {
                 if drained(sh, &mut drain_until) {
+                    sh.shared().drain_ended();
                     sh.shared().end();
                     break;
                 }

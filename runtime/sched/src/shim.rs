@@ -2,7 +2,7 @@
 //! of actors' addresses inside objects.
 
 use crate::actor::{self, Actor};
-use abi::desc::{Shapes, TypeDesc};
+use abi::desc::{ClassDesc, Shapes, TypeDesc, TypeIdx};
 use std::ffi::c_void;
 use values::ctx::Ctx;
 use values::cycles::with_relief;
@@ -71,15 +71,18 @@ pub fn plain_classes(shapes: &Shapes, texts: bool) -> Vec<bool> {
     shapes.classes.iter().map(|c| c.fields.iter().all(|f| field(f.ty))).collect()
 }
 
+/// Whether a field of this type is an actor's address or nil.
+fn is_address(shapes: &Shapes, ty: TypeIdx) -> bool {
+    match shapes.ty(ty) {
+        TypeDesc::Nullable(inner) => shapes.ty(inner) == TypeDesc::Actor,
+        ty => ty == TypeDesc::Actor,
+    }
+}
+
 /// Per class: offsets of the fields that hold an actor's address or nil.
 #[must_use]
 pub fn actor_fields(shapes: &Shapes) -> Vec<Vec<u32>> {
-    let is_actor = |ty| match shapes.ty(ty) {
-        TypeDesc::Actor => true,
-        TypeDesc::Nullable(inner) => shapes.ty(inner) == TypeDesc::Actor,
-        _ => false,
-    };
-    let fields = |c: &abi::desc::ClassDesc| c.fields.iter().filter(|f| is_actor(f.ty)).map(|f| f.offset).collect();
+    let fields = |c: &ClassDesc| c.fields.iter().filter(|f| is_address(shapes, f.ty)).map(|f| f.offset).collect();
     shapes.classes.iter().map(fields).collect()
 }
 
@@ -120,16 +123,12 @@ pub fn deep_holders(shapes: &Shapes) -> Vec<bool> {
         }
         holds = next;
     }
-    let own_field = |ty| match shapes.ty(ty) {
-        TypeDesc::Actor => true,
-        TypeDesc::Nullable(inner) => shapes.ty(inner) == TypeDesc::Actor,
-        _ => false,
-    };
-    let deep = |c: &abi::desc::ClassDesc| c.fields.iter().any(|f| !own_field(f.ty) && reaches(&holds, f.ty));
+    let deep = |c: &ClassDesc| c.fields.iter().any(|f| !is_address(shapes, f.ty) && reaches(&holds, f.ty));
     shapes.classes.iter().map(deep).collect()
 }
 
-/// Makes a message independent of what its sender keeps; `plain` says of which classes it is already. Consumes it; null with a pending trap 4 when memory is short.
+/// Makes a message independent of what its sender keeps; `plain` says of which classes it is already. Consumes it; null
+/// with a pending trap 4 when memory is short.
 pub fn hand_over(ctx: &mut Ctx, plain: &[bool], msg: *mut Obj) -> *mut Obj {
     if msg.is_null() {
         return msg;

@@ -2,6 +2,7 @@
 //! sum over all shards, of which single terms may be negative: what one shard makes, another may end.
 
 use crate::shared::Shared;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 /// A counter that one thread writes and all may read.
@@ -85,7 +86,12 @@ pub struct Totals {
     actors_peak: AtomicI64,
     /// As of the moments when a shard looks.
     heap_peak: AtomicI64,
+    /// Values of `LIVE` when the drain ended.
+    at_end: OnceLock<[i64; LIVE.len()]>,
 }
+
+/// What the exit line gives as it was before the end unwound and killed.
+const LIVE: [&str; 3] = ["actors_live", "fibers_live", "children_live"];
 
 /// Names in the order of the exit line.
 pub const NAMES: [&str; 20] = [
@@ -174,13 +180,19 @@ impl Shared {
         })
     }
 
+    /// The drain is over: keeps what the exit line says of this moment.
+    pub fn drain_ended(&self) {
+        let _ = self.totals.at_end.set(LIVE.map(|name| self.stat(name).unwrap_or(0)));
+    }
+
     /// The exit line but for `objects_live`, which is known only after everything was released.
     #[must_use]
     pub fn stats_line(&self) -> String {
         let mut line = String::from("wostats");
+        let kept = |name| Some(self.totals.at_end.get()?[LIVE.iter().position(|live| *live == name)?]);
         for name in NAMES {
             if name != "objects_live" {
-                line.push_str(&format!(" {name}={}", self.stat(name).unwrap_or(0)));
+                line.push_str(&format!(" {name}={}", kept(name).or_else(|| self.stat(name)).unwrap_or(0)));
             }
         }
         line

@@ -73,7 +73,7 @@ impl Timers {
         }
     }
 
-    /// Removes and returns the earliest entry due at `now` or before, with its due time.
+    /// Removes and returns the earliest entry due at `now` or before.
     pub fn pop(&mut self, now: u64) -> Option<Due> {
         let first = *self.heap.first()?;
         if first.due > now {

@@ -154,6 +154,34 @@ fn the_exit_line_has_every_counter() {
     assert!(err.lines().next().unwrap().contains("WO_MAILBOX=none"), "{err}");
 }
 
+/// Actors and fibers that the end has yet to unwind count as living.
+#[test]
+fn the_exit_line_says_what_lived_when_the_drain_ended() {
+    extern "C" fn waits(c: *mut Ctx, _s: *mut Obj, _m: *mut Obj, _out: Out) {
+        wait::sleep(ctx(c), 60_000);
+    }
+    extern "C" fn main(c: *mut Ctx) -> i64 {
+        let c = ctx(c);
+        for _ in 0..3 {
+            let a = spawn(c, 0);
+            send(c, a, 1);
+            actor::release(a);
+        }
+        wait::sleep(c, 50);
+        0
+    }
+    let out = child("the_exit_line_says_what_lived_when_the_drain_ended", || sched::run(image(main, &[waits])))
+        .env("WO_STATS", "1")
+        .env("WO_SHARDS", "2")
+        .output()
+        .unwrap();
+    let err = stderr(&out);
+    let line = err.lines().find(|l| l.starts_with("wostats ")).unwrap();
+    for field in ["actors_live=3", "fibers_live=3", "children_live=0", "objects_live=0"] {
+        assert!(line.contains(&format!(" {field}")), "{field}: {line}");
+    }
+}
+
 #[test]
 fn fd_3_closing_standard_output_does_not_hand_its_number_to_a_connection() {
     extern "C" fn main(c: *mut Ctx) -> i64 {

@@ -1,5 +1,5 @@
-//! Output, clocks, environment, files, sockets, child processes, actors: functions that wait or touch the system. Each checks its
-//! arguments and hands over to `sched`; every one runs inside `values::ctx::entry`.
+//! Output, clocks, environment, files, sockets, child processes, actors: functions that wait or touch the system. Each
+//! checks its arguments and hands over to `sched`; every one runs inside `values::ctx::entry`.
 
 mod actors;
 mod env;
