@@ -80,6 +80,36 @@ fn end_2_children_are_killed_and_reaped_at_the_end() {
     assert!(pids.iter().all(|p| reaped(p.parse().unwrap())), "{pids:?}");
 }
 
+/// A child may end while a process of its own still holds its output. The end must not make `run` deaf to that output:
+/// it comes here in a slice of another fiber, when `run` is runnable after a part of the output.
+#[test]
+fn proc_2_run_hears_the_end_of_an_output_that_outlives_the_child() {
+    extern "C" fn holds_the_shard(c: *mut Ctx, _s: *mut Obj, _m: *mut Obj, _out: Out) {
+        let c = ctx(c);
+        loop {
+            std::thread::sleep(Duration::from_millis(4));
+            if !spin(c, 4000) {
+                return;
+            }
+        }
+    }
+    extern "C" fn main(c: *mut Ctx) -> i64 {
+        let c = ctx(c);
+        let a = spawn(c, 0);
+        send(c, a, 0);
+        actor::release(a);
+        let start = Instant::now();
+        let command = argv(&["sh", "-c", "sleep 1 & head -c 300000 /dev/zero"]);
+        let ran = proc::run(c, command, Bounds { ms: 20_000, ..Bounds::default() }).unwrap();
+        assert_eq!((ran.code, ran.out.len()), (0, 300_000));
+        // Only the deadline ended it otherwise.
+        assert!(start.elapsed() < Duration::from_secs(15), "{:?}", start.elapsed());
+        0
+    }
+    let left = run(config(), main, &[holds_the_shard]);
+    assert_eq!((left.status, left.objects_live), (0, 0));
+}
+
 #[test]
 fn proc_6_a_run_child_dies_with_its_fiber() {
     extern "C" fn runs(c: *mut Ctx, _s: *mut Obj, _m: *mut Obj, _out: Out) {

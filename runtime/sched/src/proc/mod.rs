@@ -181,13 +181,14 @@ pub fn run(ctx: &mut Ctx, argv: Vec<CString>, bounds: Bounds) -> Option<Ran> {
     let mut out = Output::new(Some(stdout), bounds.out_cap);
     let mut err = Output::new(stderr, bounds.err_cap);
     let s = shard(ctx);
-    let watched = watch::add(s, key, pidfd, std::ptr::null_mut());
+    let watched = watch::attend(s, key, pidfd);
     let outputs = [(&out, What::Stdout), (&err, What::Stderr)];
     let mut pipes = outputs.iter().filter_map(|(output, what)| Some((output.pipe.as_ref()?.as_raw_fd(), *what)));
     let watched =
         watched.and_then(|()| pipes.try_for_each(|(fd, what)| s.reactor.register(fd, watch::reactor_key(key, what))));
     if let Err(e) = watched {
-        // The guard kills the child.
+        // The guard kills the child; its end removes the watch.
+        s.children.unwatch(key, false);
         ctx.raise(trap::IO, &sys::text(e));
         return None;
     }

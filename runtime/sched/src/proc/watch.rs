@@ -36,6 +36,9 @@ pub struct Watch {
     pub token: Token,
     /// The actor of this shard that started the child with `spawn`; null for none, and once the child has ended.
     owner: *mut Actor,
+    /// A fiber is in `run` for the child: it waits for outputs too, which others may hold open after the child's end, so
+    /// the watch stays until that fiber gives it up.
+    attended: bool,
 }
 
 impl Local {
@@ -58,6 +61,7 @@ impl Local {
     pub fn unwatch(&mut self, key: Key, ended: bool) {
         if let Some(w) = self.watches.get_mut(&key.serial) {
             w.token = Token::NONE;
+            w.attended = false;
             if ended && w.owner.is_null() {
                 let _ = self.watches.remove(&key.serial);
             }
@@ -70,10 +74,19 @@ pub fn reactor_key(key: Key, what: What) -> u64 {
     KEY | key.serial << 2 | what as u64
 }
 
+/// Watches a child that the running fiber attends to until `unwatch`.
+pub fn attend(s: &mut Shard, key: Key, pidfd: OwnedFd) -> Result<(), i32> {
+    add(s, key, pidfd, std::ptr::null_mut())?;
+    if let Some(w) = s.children.watch(key) {
+        w.attended = true;
+    }
+    Ok(())
+}
+
 /// Watches a child from this shard.
 pub fn add(s: &mut Shard, key: Key, pidfd: OwnedFd, owner: *mut Actor) -> Result<(), i32> {
     s.reactor.register(pidfd.as_raw_fd(), reactor_key(key, What::End))?;
-    let watch = Watch { key, _pidfd: pidfd, token: Token::NONE, owner };
+    let watch = Watch { key, _pidfd: pidfd, token: Token::NONE, owner, attended: false };
     let _ = s.children.watches.insert(key.serial, watch);
     Ok(())
 }
@@ -89,7 +102,7 @@ pub fn ready(s: &mut Shard, reactor_key: u64) {
     }
     let Some(w) = s.children.watches.get_mut(&serial) else { return };
     let owner = std::mem::replace(&mut w.owner, std::ptr::null_mut());
-    if token == Token::NONE {
+    if token == Token::NONE && !w.attended {
         let _ = s.children.watches.remove(&serial);
     }
     if !owner.is_null() {
