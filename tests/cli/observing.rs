@@ -15,6 +15,10 @@ fn trc_2_the_report_names_the_classes_of_actor_and_message() {
     let source = b"use time
 class Hit { n: Int }
 type Job = Start | Run(of: Int)
+type Light = On | Off
+class Lamp {
+  fn receive(m: Light) -> Int { return share(switch m { case On: 1; case Off: 0 }) }
+}
 class Counter {
   fn receive(m: Hit) -> Int { return share(m.n) }
 }
@@ -34,21 +38,26 @@ fn main() {
   time.sleep(1)
   send(spawn Worker {}, Start)
   time.sleep(1)
+  let dark = try call(spawn Lamp {}, Off) catch (e) -1
 }
 ";
     let out = Tree::new(&[("a.wo", source)]).woc(&["run", "a.wo"]);
     assert_status(&out, 0);
-    let expected = "fiber trap 1 at share:15: division by zero
-  at share (a.wo:15)
-  at Counter.receive (a.wo:5)
+    let expected = "fiber trap 1 at share:19: division by zero
+  at share (a.wo:19)
+  at Counter.receive (a.wo:9)
   in actor Counter handling Hit
-fiber trap 1 at share:15: division by zero
-  at share (a.wo:15)
-  at Worker.receive (a.wo:11)
+fiber trap 1 at share:19: division by zero
+  at share (a.wo:19)
+  at Worker.receive (a.wo:15)
   in actor Worker handling Run
-fiber trap 8 at receive:10: started
-  at Worker.receive (a.wo:10)
+fiber trap 8 at receive:14: started
+  at Worker.receive (a.wo:14)
   in actor Worker handling Start
+fiber trap 1 at share:19: division by zero
+  at share (a.wo:19)
+  at Lamp.receive (a.wo:6)
+  in actor Lamp handling Light
 ";
     assert_eq!(out.stderr_text(), expected);
 }

@@ -103,6 +103,8 @@ pub struct Layouts<'a> {
     pub tables: FxHashMap<ClassId, TableIdx>,
     /// Classes that the compiler made, by the types of their fields.
     made: FxHashMap<Vec<TypeIdx>, ClassIdx>,
+    /// Classes of the objects that bare unions are sent in.
+    boxes: FxHashMap<UnionId, ClassIdx>,
 }
 
 impl<'a> Layouts<'a> {
@@ -115,6 +117,7 @@ impl<'a> Layouts<'a> {
             stored: Vec::with_capacity(program.classes.len()),
             tables: FxHashMap::default(),
             made: FxHashMap::default(),
+            boxes: FxHashMap::default(),
         };
         for class in &program.classes {
             let mut stored = 0;
@@ -165,16 +168,33 @@ impl<'a> Layouts<'a> {
         if let Some(class) = self.made.get(&fields) {
             return *class;
         }
+        let class = self.carrier(String::new(), &fields);
+        let _ = self.made.insert(fields, class);
+        class
+    }
+
+    /// The class of the objects that values of a bare union are sent in: its one field, at `layout::FIELDS`, is the
+    /// ordinal. Reports name the class of a message, so it has the union's name.
+    pub fn box_class(&mut self, union: UnionId) -> ClassIdx {
+        if let Some(class) = self.boxes.get(&union) {
+            return *class;
+        }
+        let name = self.program.unions.get(union.0 as usize).map(|u| u.name.to_string()).unwrap_or_default();
+        let ordinal = self.intern(TypeDesc::Ordinal(union.0));
+        let class = self.carrier(name, &[ordinal]);
+        let _ = self.boxes.insert(union, class);
+        class
+    }
+
+    fn carrier(&mut self, name: String, fields: &[TypeIdx]) -> ClassIdx {
         let mut size = u32::try_from(layout::FIELDS).unwrap_or(8);
         let mut descs = Vec::with_capacity(fields.len());
-        for ty in &fields {
+        for ty in fields {
             descs.push(FieldDesc { name: String::new(), ty: *ty, offset: size, default: None });
             size += 8 * self.shapes.words(*ty);
         }
         let class = count(self.shapes.classes.len());
-        let desc = ClassDesc { name: String::new(), kind: ClassKind::Record, size, fields: descs, reply: None };
-        self.shapes.classes.push(desc);
-        let _ = self.made.insert(fields, class);
+        self.shapes.classes.push(ClassDesc { name, kind: ClassKind::Record, size, fields: descs, reply: None });
         class
     }
 

@@ -551,6 +551,53 @@ fn actors() {
     assert!(program.funcs[program.receives[0].1.0 as usize].results.is_empty());
 }
 
+/// Every trap on the way releases the box, and `receive` gets an ordinal out of it.
+#[test]
+fn spn_1_bare_unions_are_sent_in_objects() {
+    let mut p = program();
+    let variant = |name: &str| Variant { name: name.into(), fields: vec![] };
+    p.unions.push(Union {
+        name: "Note".into(),
+        span: Default::default(),
+        variants: vec![variant("Came"), variant("Went")],
+        has_payload: false,
+    });
+    let note = p.types.intern(TyKind::Union(UnionId(0)));
+    let state = class(&mut p, "Tally", &[("n", INT)]);
+    let state_ty = class_ty(&mut p, state);
+    let params = [("self", state_ty), ("msg", note)];
+    let receive = func(&mut p, "Tally.receive", 2, &params, INT, vec![ret(int(1))]);
+    p.classes[state.0 as usize].receive = Some(receive);
+    let actor = p.types.intern(TyKind::Actor(note));
+    let (maybe, some) = (p.types.nullable(note), p.types.nullable(INT));
+    let a = || var(0, actor);
+    let went = || ex(ExprKind::Ordinal { union: UnionId(0), variant: 1 }, note);
+    let given = |local| ex(ExprKind::Unwrap(bx(var(local, maybe)), OnNil::Message), note);
+    let body = vec![
+        let_(0, ex(ExprKind::Spawn { class: state, fields: vec![(0, int(0))], defaults: vec![] }, actor)),
+        let_(1, went()),
+        let_(2, ex(ExprKind::Wrap(bx(went())), maybe)),
+        let_(3, ex(ExprKind::Nil, maybe)),
+        run(builtin(Builtin::Send, vec![a(), went()], VOID)),
+        run(builtin(Builtin::Send, vec![a(), var(1, note)], VOID)),
+        run(builtin(Builtin::Monitor, vec![a(), a(), given(2)], VOID)),
+        run(builtin(Builtin::After, vec![int(5), a(), given(3)], VOID)),
+        print_int(builtin(Builtin::Call, vec![a(), var(1, note)], INT)),
+        print_int(ex(
+            ExprKind::Unwrap(bx(builtin(Builtin::CallDl, vec![a(), given(2), int(9)], some)), OnNil::Zero),
+            INT,
+        )),
+    ];
+    let m = func(&mut p, "main", 0, &[("a", actor), ("n", note), ("some", maybe), ("none", maybe)], VOID, body);
+    set_main(&mut p, m);
+    assert_eq!(lines(&p), ["5", "5"]);
+    let program = mir::lower(&p, false);
+    let boxes: Vec<_> = program.shapes.classes.iter().filter(|c| c.name == "Note").collect();
+    assert_eq!(boxes.len(), 1, "one class for all messages of the union");
+    let entry = &program.funcs[program.receives[0].1.0 as usize];
+    assert_eq!(entry.locals[1].rep, mir::ir::Rep::Obj, "the runtime gives `receive` an object");
+}
+
 #[test]
 fn the_interpreter_notices_a_missing_release() {
     let mut p = program();

@@ -278,12 +278,12 @@ impl<'a> Cx<'_, 'a> {
     }
 
     pub(super) fn on_nil(&self, inner: Ty, site: &Site) -> OnNil {
-        if self.is_scalar(inner) {
+        if matches!(site, Site::Message(_)) {
+            OnNil::Message
+        } else if self.is_scalar(inner) {
             OnNil::Zero
         } else if (Self::is_text(inner) || inner == Types::BYTES) && !site.is_free_builtin() {
             OnNil::TrapText
-        } else if matches!(site, Site::Message(_)) {
-            OnNil::Message
         } else {
             OnNil::TrapReceiver
         }

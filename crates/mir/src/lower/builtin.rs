@@ -7,7 +7,7 @@ use super::value::{Own, Value};
 use crate::ir::{InstKind, IntOp, Local, Rep};
 use crate::shapes::Shape;
 use abi::{layout, symbols, trap};
-use analysis::hir::{Builtin, Expr, Ty, Types};
+use analysis::hir::{Builtin, Expr, Ty, TyKind, Types};
 
 impl<'a> FnLower<'_, 'a> {
     pub fn builtin(&mut self, builtin: &'a Builtin, args: &'a [Expr], e: &'a Expr) -> Value {
@@ -257,12 +257,44 @@ impl<'a> FnLower<'_, 'a> {
 
     // -- actors ------------------------------------------------------------------------------------------------
 
-    /// A function whose argument `message` is consumed, also where it traps.
-    fn message(&mut self, name: &str, args: &'a [Expr], message: usize) -> Value {
-        let values = self.evaluate(args);
-        if let Some(m) = values.get(message) {
+    /// The arguments of a function that consumes the one at `message`, also where it traps.
+    fn with_message(&mut self, args: &'a [Expr], message: usize) -> Vec<Value> {
+        let mut values = self.evaluate(args);
+        if let (Some(m), Some(arg)) = (values.get_mut(message), args.get(message)) {
+            *m = self.boxed(*m, arg.ty);
             self.consume(*m);
         }
+        values
+    }
+
+    /// A message as the object or null that the runtime takes it for: a bare union, which is its ordinal, in an object
+    /// of a class of its own. The entry of `receive` takes it out again.
+    fn boxed(&mut self, message: Value, ty: Ty) -> Value {
+        let (TyKind::Union(union), Shape::One(Rep::Int)) = (self.kind(ty), message.shape) else { return message };
+        let class = self.cx.layouts.box_class(union);
+        let stores = [(layout::FIELDS, message)];
+        if message.cst.is_some() {
+            return self.allocate(class, &stores);
+        }
+        let object = self.b.temp(Rep::Obj);
+        let (given, nil, join) = (self.b.block(), self.b.cold_block(), self.b.block());
+        let zero = self.b.int(0);
+        let is_given = self.b.int_op(IntOp::Ge, message.a, zero);
+        self.b.branch(is_given, given, nil);
+        self.b.start(given);
+        let made = self.allocate(class, &stores);
+        self.consume(made);
+        self.b.copy(object, made.a);
+        self.b.jump(join);
+        self.b.start(nil);
+        self.b.emit(InstKind::Null(object));
+        self.b.jump(join);
+        self.b.start(join);
+        self.owned(Value::one(Rep::Obj, object, Own::Owned))
+    }
+
+    fn message(&mut self, name: &str, args: &'a [Expr], message: usize) -> Value {
+        let values = self.with_message(args, message);
         self.b.runtime(name, flatten(&values), Vec::new());
         for (i, v) in values.iter().enumerate().rev() {
             if i != message {
@@ -274,10 +306,7 @@ impl<'a> FnLower<'_, 'a> {
 
     /// `call` and `call_dl`: sends, and turns the reply's words into a value.
     fn ask(&mut self, name: &str, args: &'a [Expr], ty: Ty) -> Value {
-        let values = self.evaluate(args);
-        if let Some(m) = values.get(1) {
-            self.consume(*m);
-        }
+        let values = self.with_message(args, 1);
         let shape = self.shape(ty);
         let words = flatten(&values);
         let out = if shape == Shape::One(Rep::Actor) && name == "actor.call_dl" {

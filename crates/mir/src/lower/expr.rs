@@ -196,6 +196,12 @@ impl<'a> FnLower<'_, 'a> {
         let v = self.expr(inner);
         match (v.shape, on_nil) {
             (Shape::Pair(rep), OnNil::Zero) => self.or_zero(v, rep),
+            // -1, the ordinal of no variant, until the message is boxed.
+            (Shape::Pair(Rep::Int), OnNil::Message) => {
+                let one = self.b.int(1);
+                let absent = self.b.int_op(IntOp::Sub, v.a, one);
+                Value::int(self.b.int_op(IntOp::Or, v.b, absent))
+            }
             (Shape::Pair(_) | Shape::One(Rep::Obj | Rep::Actor), OnNil::TrapText | OnNil::TrapReceiver) => {
                 let text = if on_nil == OnNil::TrapText { trap::NULL_TEXT } else { trap::NULL_RECEIVER };
                 let text = self.text_id(text);

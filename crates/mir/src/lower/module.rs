@@ -7,6 +7,7 @@ use crate::ir::{BlockId, Callee, Func, FuncId, InstKind, Local, Program, Rep, Ta
 use crate::passes::Passes;
 use crate::shapes::{Layouts, Shape, reply_of, shape};
 use abi::desc::Reply;
+use abi::layout;
 use analysis::hir::{self, ClassId};
 use rustc_hash::FxHashMap;
 use syntax::ast::Mode;
@@ -99,7 +100,8 @@ fn dispatch_tables(cx: &Cx<'_>, out: &mut Program) {
 }
 
 /// A function of signature `wanted` that calls `method`, whose signature is `given`: `T` becomes `?T` where the
-/// method takes or the interface yields one, and a result that nobody wants is released.
+/// method takes or the interface yields one, an ordinal leaves the object that it was sent in, and a result that nobody
+/// wants is released.
 fn adapter(cx: &Cx<'_>, out: &mut Program, method: hir::FuncId, wanted: &Signature, given: &Signature) -> FuncId {
     let mut b = Builder::new();
     let mut args = Vec::new();
@@ -143,6 +145,10 @@ fn convert(b: &mut Builder, from: Shape, to: Shape, locals: Vec<Local>) -> Vec<L
         (a, b, _) if a == b => locals,
         (Shape::One(a), Shape::Pair(r), [value]) if a == r => vec![b.int(1), *value],
         (Shape::Pair(a), Shape::One(r), [_, value]) if a == r => vec![*value],
+        // A message that was boxed (`Layouts::box_class`).
+        (Shape::One(Rep::Obj), Shape::One(Rep::Int), [object]) => {
+            vec![b.load(Rep::Int, false, *object, layout::FIELDS)]
+        }
         _ => to
             .reps()
             .into_iter()
@@ -189,13 +195,15 @@ fn receives(cx: &Cx<'_>, out: &mut Program) {
         let Some(receive) = class.receive else { continue };
         let id = ClassId(u32::try_from(i).unwrap_or(u32::MAX));
         let given = signature(cx, receive);
-        // A result that no `call` can ask for is released here.
-        let func = if reply_of(given.result) == Reply::None && given.result != Shape::None {
-            let wanted = Signature { params: given.params.clone(), result: Shape::None };
-            adapter(cx, out, receive, &wanted, &given)
-        } else {
-            FuncId(receive.0)
-        };
+        // The runtime hands over objects, and a result that no `call` can ask for is released here.
+        let mut wanted = Signature { params: given.params.clone(), result: given.result };
+        if let Some((message @ Shape::One(Rep::Int), _)) = wanted.params.get_mut(1) {
+            *message = Shape::One(Rep::Obj);
+        }
+        if reply_of(given.result) == Reply::None {
+            wanted.result = Shape::None;
+        }
+        let func = if given == wanted { FuncId(receive.0) } else { adapter(cx, out, receive, &wanted, &given) };
         out.receives.push((id.0, func));
     }
 }
