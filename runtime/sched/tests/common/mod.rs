@@ -90,6 +90,10 @@ impl Log {
         self.0.lock().unwrap().push(line.into());
     }
 
+    pub fn lines(&self) -> usize {
+        self.0.lock().unwrap().len()
+    }
+
     pub fn take(&self) -> Vec<String> {
         std::mem::take(&mut self.0.lock().unwrap())
     }
