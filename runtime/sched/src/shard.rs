@@ -486,7 +486,6 @@ impl Shard {
             actor::sweep(self);
         }
         self.flush_posts();
-        let port = self.port();
         let now = sys::monotonic();
         // A sweep may have made fibers runnable.
         let ns = if self.queue.is_empty() { ns } else { 0 };
@@ -496,29 +495,7 @@ impl Shard {
         let look = ns > 0 || now.saturating_sub(self.last_poll) >= POLL_GAP;
         // The clock is read each time; the reactor costs a system call and is looked at once in a while.
         if look {
-            if ns > 0 || now.saturating_sub(self.last_sample) >= SAMPLE_GAP {
-                self.last_sample = now;
-                self.publish();
-            }
-            let may_sleep = ns > 0 && port.may_sleep(self.quiescent());
-            if may_sleep && self.id != 0 && self.shared().draining() {
-                self.shared().ports[0].kick();
-            }
-            let ns = ns.min(self.stacks.trim(now, ns > 0));
-            let idle = ns == sys::NEVER && self.timers.is_empty();
-            let until_due = if idle { sys::NEVER } else { ns.min(self.timers.next().saturating_sub(now)) };
-            if may_sleep && now.saturating_sub(self.last_post) < TALK && self.spin(until_due) {
-                self.reactor.wait(0);
-            } else {
-                self.reactor.wait(if may_sleep { until_due } else { 0 });
-            }
-            if may_sleep {
-                port.awake();
-            }
-            // Before what it may stand for is looked at: a stop or a request that comes later makes a new event.
-            if self.reactor.woken() {
-                port.calm();
-            }
+            self.wait(ns, now);
         }
         if stop::latched() && !self.stopping {
             self.stop();
@@ -531,13 +508,8 @@ impl Shard {
         }
         self.last_poll = now;
         self.fire(now);
-        if !self.deep_orphans.is_empty()
-            && (may_search || now.saturating_sub(self.last_search) >= SEARCH_GAP)
-            && self.search_rest(now) == 0
-        {
-            let in_vain = actor::search(self);
-            self.last_search = sys::monotonic();
-            self.next_search = self.last_search + SEARCH_REST * in_vain;
+        if !self.deep_orphans.is_empty() && (may_search || now.saturating_sub(self.last_search) >= SEARCH_GAP) {
+            self.search(now);
         }
         if !self.orphans.is_empty() {
             actor::sweep(self);
@@ -561,6 +533,40 @@ impl Shard {
             std::hint::spin_loop();
         }
         false
+    }
+
+    /// Sleeps until there is something to do, at most `ns` nanoseconds, and collects the events of the reactor.
+    fn wait(&mut self, ns: u64, now: u64) {
+        if ns > 0 || now.saturating_sub(self.last_sample) >= SAMPLE_GAP {
+            self.last_sample = now;
+            self.publish();
+        }
+        let port = self.port();
+        let may_sleep = ns > 0 && port.may_sleep(self.quiescent());
+        if may_sleep && self.id != 0 && self.shared().draining() {
+            self.shared().ports[0].kick();
+        }
+        let ns = ns.min(self.stacks.trim(now, ns > 0));
+        let idle = ns == sys::NEVER && self.timers.is_empty();
+        let until_due = if idle { sys::NEVER } else { ns.min(self.timers.next().saturating_sub(now)) };
+        let talk = may_sleep && now.saturating_sub(self.last_post) < TALK && self.spin(until_due);
+        self.reactor.wait(if may_sleep && !talk { until_due } else { 0 });
+        if may_sleep {
+            port.awake();
+        }
+        // Before what it may stand for is looked at: a stop or a request that comes later makes a new event.
+        if self.reactor.woken() {
+            port.calm();
+        }
+    }
+
+    /// Searches the states that are to be searched, unless it is too early.
+    fn search(&mut self, now: u64) {
+        if self.search_rest(now) == 0 {
+            let in_vain = actor::search(self);
+            self.last_search = sys::monotonic();
+            self.next_search = self.last_search + SEARCH_REST * in_vain;
+        }
     }
 
     /// How long states are not searched yet, in nanoseconds. A drain waits for the search.

@@ -90,7 +90,7 @@ impl Log {
         self.0.lock().unwrap().push(line.into());
     }
 
-    pub fn len(&self) -> usize {
+    pub fn lines(&self) -> usize {
         self.0.lock().unwrap().len()
     }
 
