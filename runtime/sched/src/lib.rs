@@ -22,7 +22,7 @@ pub mod fiber;
 mod handle;
 mod inbox;
 pub mod net;
-mod output;
+pub mod output;
 pub mod park;
 mod pool;
 pub mod proc;

@@ -220,8 +220,8 @@ fn main_ended(s: &mut Shard, f: &mut Fiber) -> i32 {
 
 /// Time that the other shards have to unwind their fibers: the process must be gone within a second.
 const UNWIND: Duration = Duration::from_millis(800);
-/// And until when children that were killed are waited for.
-const CHILDREN: Duration = Duration::from_millis(950);
+/// And until when children that were killed are waited for, and a reader of standard output.
+const LAST: Duration = Duration::from_millis(950);
 /// Reductions after which a round of checks is due.
 const ROUND: i64 = 4000;
 /// Stack of a shard's thread, where library code runs that needs more than a fiber's reserve.
@@ -269,8 +269,11 @@ pub fn run(config: Config, image: &'static Image) -> Result<Ended, i32> {
     let mut all = vec![first];
     all.extend(come_back(&back, others, ended + UNWIND));
     let complete = all.len() == others + 1;
+    for s in &mut all {
+        s.out.finish(ended + LAST);
+    }
     // Those that no fiber has seen to while it was unwound.
-    shared.children.end_all(CHILDREN.saturating_sub(ended.elapsed()));
+    shared.children.end_all(LAST.saturating_sub(ended.elapsed()));
     let stats = shared.stats();
     let mut line = shared.config.stats.then(|| shared.stats_line());
     // Plain memory need not be released unless someone counts it.

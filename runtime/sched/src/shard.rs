@@ -37,6 +37,8 @@ const SPINS: u32 = 400;
 /// How many times longer than it took a search that found nothing to reclaim is not repeated: a large state whose actor
 /// is much used must not be gone through each time that the shard has nothing else to do.
 const SEARCH_REST: u64 = 16;
+/// How long a shard may sleep while standard output has not taken all of its lines, in nanoseconds.
+const OUTPUT_GAP: u64 = 2_000_000;
 /// Posts for one shard that are handed over at once; others wait for the end of the slice.
 const BATCH: usize = 32;
 
@@ -547,6 +549,7 @@ impl Shard {
             self.shared().ports[0].kick();
         }
         let ns = ns.min(self.stacks.trim(now, ns > 0));
+        let ns = if self.out.is_stuck() { ns.min(OUTPUT_GAP) } else { ns };
         let idle = ns == sys::NEVER && self.timers.is_empty();
         let until_due = if idle { sys::NEVER } else { ns.min(self.timers.next().saturating_sub(now)) };
         let talk = may_sleep && now.saturating_sub(self.last_post) < TALK && self.spin(until_due);

@@ -1,6 +1,7 @@
 //! Waits that are no I/O: sleeping, work on the helper threads, work that needs a deep stack.
 
 use crate::fiber::{self, Outcome, Token, Wait};
+use crate::output::Output;
 use crate::park::park;
 use crate::shared::Post;
 use crate::sys;
@@ -14,6 +15,27 @@ pub fn sleep(ctx: &mut Ctx, ms: i64) {
     let f = fiber::of(ctx);
     let _ = f.shard().begin_wait(f);
     let _ = park(ctx, Wait::Sleep, sys::deadline(ms));
+}
+
+/// How long a fiber waits before it looks again whether somebody reads what was printed, in milliseconds.
+const OUTPUT_MS: i64 = 2;
+
+/// Parks until standard output `is_ready`: its reader has read. Leaves an unwind pending at the end of the program.
+pub fn for_output(ctx: &mut Ctx, is_ready: impl Fn(&Output) -> bool) {
+    loop {
+        let f = fiber::of(ctx);
+        let s = f.shard();
+        if !is_ready(&s.out) {
+            s.out.flush();
+        }
+        if is_ready(&s.out) {
+            return;
+        }
+        let _ = s.begin_wait(f);
+        if park(ctx, Wait::Write, sys::deadline(OUTPUT_MS)) == Outcome::Unwind {
+            return;
+        }
+    }
 }
 
 /// Runs `job` on a helper thread while the fiber is parked. `None`: a trap or an unwind is pending. The job owns what

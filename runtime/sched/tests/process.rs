@@ -47,6 +47,101 @@ fn out_2_lines_reach_a_pipe_before_the_fiber_parks() {
     assert!(text.contains("WO first\n"), "{text}");
 }
 
+/// As the builtin does it.
+fn print_or_wait(c: &mut Ctx, text: &str) {
+    print(c, text);
+    if c.trap == 0 {
+        wait::for_output(c, |out| !out.is_full());
+    }
+}
+
+/// Nobody reads: the printer waits, others of its shard go on, and the end comes all the same.
+#[test]
+fn end_3_a_pipe_that_nobody_reads_holds_up_only_those_who_print() {
+    extern "C" fn prints(c: *mut Ctx, _s: *mut Obj, _m: *mut Obj, _out: Out) {
+        let c = ctx(c);
+        while c.trap == 0 {
+            print_or_wait(c, &"x".repeat(1000));
+            let _ = spin(c, 1);
+        }
+    }
+    extern "C" fn ticks(_c: *mut Ctx, _s: *mut Obj, m: *mut Obj, _out: Out) {
+        sched::sys::stderr_line(&format!("tick {}", n(m)));
+    }
+    extern "C" fn main(c: *mut Ctx) -> i64 {
+        let c = ctx(c);
+        let printers = [spawn(c, 0), spawn(c, 0)];
+        let clocks = [spawn(c, 1), spawn(c, 1)];
+        printers.iter().for_each(|&a| send(c, a, 0));
+        for (i, &a) in clocks.iter().enumerate() {
+            let m = obj(c, MSG, i as i64);
+            actor::after(c, 300, a, m);
+        }
+        wait::sleep(c, 700);
+        printers.iter().chain(&clocks).for_each(|&a| actor::release(a));
+        7
+    }
+    let mut command = child("end_3_a_pipe_that_nobody_reads_holds_up_only_those_who_print", || {
+        let config = sched::config::Config { shards: 2, ..config() };
+        sched::run_with(config, image(main, &[prints, ticks]))
+    });
+    let start = std::time::Instant::now();
+    let mut p = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut err = String::new();
+    let _ = std::io::Read::read_to_string(&mut p.stderr.take().unwrap(), &mut err).unwrap();
+    assert_eq!(p.wait().unwrap().code(), Some(7), "{err}");
+    assert!(err.contains("tick 0") && err.contains("tick 1"), "{err}");
+    assert!(start.elapsed().as_secs() < 10, "{:?}", start.elapsed());
+}
+
+/// A reader that comes late gets every line, each in one piece, in its printer's order.
+#[test]
+fn out_1_a_late_reader_gets_whole_lines_in_order() {
+    const LINES: usize = 2000;
+    extern "C" fn prints(c: *mut Ctx, _s: *mut Obj, m: *mut Obj, out: Out) {
+        let c = ctx(c);
+        for i in 0..LINES {
+            print_or_wait(c, &format!("{} {i} {}", n(m), "x".repeat(i % 300)));
+        }
+        // SAFETY: `receive` is given a live place for its reply.
+        unsafe { (*out)[0] = 1 };
+    }
+    extern "C" fn main(c: *mut Ctx) -> i64 {
+        let c = ctx(c);
+        // The test's own first line has no end.
+        print(c, "");
+        wait::sleep(c, 1);
+        let actors: Vec<_> = (0..4).map(|_| spawn(c, 0)).collect();
+        for (i, &a) in actors.iter().enumerate() {
+            send(c, a, i as i64);
+        }
+        for (i, &a) in actors.iter().enumerate() {
+            assert_eq!(call(c, a, 10 + i as i64, 0), Some(1));
+            actor::release(a);
+        }
+        0
+    }
+    let mut command = child("out_1_a_late_reader_gets_whole_lines_in_order", || {
+        let config = sched::config::Config { shards: 4, ..config() };
+        sched::run_with(config, image(main, &[prints]))
+    });
+    let mut p = command.stdout(Stdio::piped()).spawn().unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    let mut text = String::new();
+    let _ = std::io::Read::read_to_string(&mut p.stdout.take().unwrap(), &mut text).unwrap();
+    assert_eq!(p.wait().unwrap().code(), Some(0));
+    let mut next = std::collections::BTreeMap::new();
+    for line in text.lines().filter(|l| l.starts_with(|c: char| c.is_ascii_digit())) {
+        let mut words = line.split(' ');
+        let (who, i) = (words.next().unwrap(), words.next().unwrap().parse::<usize>().unwrap());
+        assert_eq!(words.next().map(str::len), Some(i % 300), "{line}");
+        let wanted = next.entry(who.to_string()).or_insert(0);
+        assert_eq!(i, *wanted, "{who}");
+        *wanted += 1;
+    }
+    assert_eq!(next.values().collect::<Vec<_>>(), [&LINES; 8]);
+}
+
 #[test]
 fn out_4_a_closed_pipe_traps() {
     extern "C" fn main(c: *mut Ctx) -> i64 {

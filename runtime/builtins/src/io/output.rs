@@ -1,14 +1,17 @@
 //! `print` and its kin.
 
 use super::text;
-use sched::{fiber, sys};
+use sched::output::Output;
+use sched::{fiber, sys, wait};
 use values::ctx::{Ctx, entry};
 use values::object::Obj;
 
 fn line(ctx: &mut Ctx, bytes: &[u8]) {
     if let Err(errno) = fiber::of(ctx).shard().out.line(bytes) {
         ctx.raise(abi::trap::IO, &sys::text(errno));
+        return;
     }
+    wait::for_output(ctx, |out| !out.is_full());
 }
 
 extern "C" fn print(ctx: *mut Ctx, t: *const Obj) {
@@ -27,7 +30,10 @@ extern "C" fn print_err(ctx: *mut Ctx, t: *const Obj) {
     entry(ctx, |ctx| {
         let Some(bytes) = text(ctx, t) else { return };
         // What was printed before comes out before.
-        fiber::of(ctx).shard().out.flush();
+        wait::for_output(ctx, Output::is_empty);
+        if ctx.trap != 0 {
+            return;
+        }
         let mut out = Vec::with_capacity(bytes.len() + 1);
         out.extend_from_slice(bytes);
         out.push(b'\n');
