@@ -146,6 +146,7 @@ fn pointers(strings: &[CString]) -> Vec<*const c_char> {
     strings.iter().map(|s| s.as_ptr()).chain([std::ptr::null()]).collect()
 }
 
+// SAFETY: POSIX declares it so; the runtime never changes the environment.
 unsafe extern "C" {
     static environ: *const *const c_char;
 }
