@@ -175,6 +175,11 @@ def cap_senders(c):
         c.run("cap-senders", WO_MAILBOX=cap).clean([f"good {cap} full {2000 - cap}"])
 
 
+@scenario("mb_3_room_that_a_sender_no_longer_wants_goes_to_the_next", attempts=2)
+def unused_room(c):
+    c.run("unused-room", WO_MAILBOX=1).clean(["early 13 false"] * 3 + ["late 0 true"])
+
+
 @scenario("send_6_a_mix_of_ways_to_send_keeps_its_order")
 def send_order(c):
     c.run("send-order", 3000 if c.full else 400).clean(["end"])

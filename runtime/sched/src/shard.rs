@@ -346,6 +346,7 @@ impl Shard {
                 actor::release_in(self, of);
             }
             Post::Room { sender, of } => actor::room(self, sender, of),
+            Post::Unused { of } => actor::unused(self, of),
             Post::Monitor { watched, observer, notice } => {
                 actor::watch(self, watched, observer, notice);
                 actor::release_in(self, watched);

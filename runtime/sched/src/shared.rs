@@ -54,6 +54,10 @@ pub enum Post {
         sender: Token,
         of: *mut Actor,
     },
+    /// That sender waits no longer; the room is for another.
+    Unused {
+        of: *mut Actor,
+    },
     Monitor {
         watched: *mut Actor,
         observer: *mut Actor,

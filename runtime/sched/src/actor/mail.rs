@@ -146,11 +146,20 @@ pub(super) fn tell(s: &mut Shard, actor: *mut Actor, sender: Token) -> bool {
     waits
 }
 
-/// On the sender's shard: it may try again. Consumes an address.
+/// On the sender's shard: it may try again. Consumes an address. If it waits no longer, the room is for the next one: an
+/// idle target takes no step by which it would be told.
 pub fn room(s: &mut Shard, sender: Token, of: *mut Actor) {
-    if !s.wake(sender, Outcome::Ready) {
+    if s.wake(sender, Outcome::Ready) {
+        release_in(s, of);
+    } else {
         at(of).counts.settle();
+        s.post(at(of).home, Post::Unused { of });
     }
+}
+
+/// On the home shard: a sender that was told of room did not wait any longer. Consumes an address.
+pub fn unused(s: &mut Shard, of: *mut Actor) {
+    give_room(s, of);
     release_in(s, of);
 }
 

@@ -11,7 +11,7 @@ pub use call::{Answer, Probe, call, call_timer, probe};
 pub use life::{
     die_unstarted, discard, empty, release, release_in, release_later, search, spawn, suspect, sweep, turn,
 };
-pub use mail::{after, arm, arrive, deliver, monitor, parked, room, send, wait_for_room, watch, woken};
+pub use mail::{after, arm, arrive, deliver, monitor, parked, room, send, unused, wait_for_room, watch, woken};
 
 use crate::counts::Counts;
 use crate::fiber::Token;
