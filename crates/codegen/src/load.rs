@@ -50,12 +50,12 @@ pub(crate) fn load(
         file: code.files.get(file as usize).cloned().unwrap_or_default(),
     };
     Ok(Box::leak(Box::new(Image {
-        shapes: code.shapes,
         funcs: code.functions.into_iter().map(info).collect(),
         receives,
         main,
         base,
         sites: code.sites.into_iter().map(|(offset, func, line)| Site { offset, func, line }).collect(),
         args,
+        ..Image::of(code.shapes)
     })))
 }

@@ -135,15 +135,3 @@ pub fn switch(fiber: *mut Fiber) {
         (*(*fiber).yielder).suspend(());
     }
 }
-
-/// Has the processor load what the next switches will touch: with many fibers each is far from the last one in memory,
-/// and finding its page costs more than the switch.
-#[inline]
-pub fn prefetch(at: *const u8) {
-    #[cfg(target_arch = "x86_64")]
-    // SAFETY: a hint that touches no memory as far as the program can tell, whatever the address.
-    unsafe {
-        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        _mm_prefetch::<_MM_HINT_T0>(at.cast());
-    }
-}

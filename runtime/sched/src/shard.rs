@@ -2,7 +2,7 @@
 //! into the shard are short: none is held across a switch of stacks. What other threads may touch is in its port.
 
 use crate::actor::{self, Actor};
-use crate::fiber::{self, Fiber, Outcome, State, Token, Wait};
+use crate::fiber::{Fiber, Outcome, State, Token, Wait};
 use crate::output::Output;
 use crate::reactor::{Reactor, WAKE};
 use crate::shared::{Port, Post, Shared};
@@ -16,7 +16,7 @@ use std::cell::Cell;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use values::ctx::{Ctx, Heap, Image};
-use values::object::{Obj, uncharge};
+use values::object::{Obj, prefetch, uncharge};
 
 thread_local! {
     static CURRENT: Cell<*mut Shard> = const { Cell::new(std::ptr::null_mut()) };
@@ -299,7 +299,7 @@ impl Shard {
         }
         posts.push(post);
         if posts.len() >= BATCH {
-            let posts = std::mem::take(posts);
+            let posts = std::mem::replace(posts, Vec::with_capacity(BATCH));
             if let Some(port) = self.shared().port(shard) {
                 port.hand(posts);
             }
@@ -309,6 +309,12 @@ impl Shard {
     /// Hands over what waits for that.
     #[inline]
     pub fn flush_posts(&mut self) {
+        if !self.addressed.is_empty() {
+            self.hand_posts();
+        }
+    }
+
+    fn hand_posts(&mut self) {
         while let Some(shard) = self.addressed.pop() {
             let posts = std::mem::take(&mut self.outbox[usize::from(shard)]);
             if let Some(port) = self.shared().port(shard).filter(|_| !posts.is_empty()) {
@@ -370,19 +376,20 @@ impl Shard {
         f.token()
     }
 
-    /// Prepares for the fibers that come next in the queue: the record of one further on, the stack of a nearer one.
+    /// Prepares for the fibers that come next in the queue: the record of one further on, the stack of a nearer one. With
+    /// many fibers each is far from the last one in memory, and finding its page costs more than the switch.
     #[inline]
     pub fn prefetch(&self) {
         let record = |ahead: usize| self.queue.get(ahead).and_then(|slot| self.fibers.get(*slot as usize));
         if let Some(f) = record(5) {
             let at = (&raw const **f).cast::<u8>();
             for line in 0..size_of::<Fiber>() / 64 {
-                fiber::prefetch(at.wrapping_add(64 * line));
+                prefetch(at.wrapping_add(64 * line));
             }
         }
         if let Some(f) = record(2) {
             for line in [-2, -1, 0, 1] {
-                fiber::prefetch(f.depth.wrapping_offset(64 * line));
+                prefetch(f.depth.wrapping_offset(64 * line));
             }
         }
     }

@@ -82,6 +82,18 @@ pub enum Post {
 // may be touched from any shard as `counts` says.
 unsafe impl Send for Post {}
 
+/// On cache lines of its own: also the neighbour that processors load along with a line.
+#[repr(align(128))]
+pub struct Alone<T>(pub T);
+
+impl<T> std::ops::Deref for Alone<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.0
+    }
+}
+
 /// What other threads see of a shard.
 pub struct Port {
     inbox: Inbox<Post>,
@@ -93,7 +105,8 @@ pub struct Port {
     quiet: AtomicBool,
     /// The shard has noticed the stop and resolved its waits.
     pub stopped: AtomicBool,
-    pub counters: Counters,
+    /// Which the shard writes all the time, unlike what comes before.
+    pub counters: Alone<Counters>,
 }
 
 impl Port {
@@ -110,7 +123,7 @@ impl Port {
             taken: AtomicU64::new(0),
             quiet: AtomicBool::new(false),
             stopped: AtomicBool::new(false),
-            counters: Counters::default(),
+            counters: Alone(Counters::default()),
         })
     }
 

@@ -69,7 +69,7 @@ impl Trace {
 
     pub fn spawn(&mut self, actor: &Actor) {
         if let Some(ring) = &mut self.0 {
-            ring.push(What::Spawn, actor.id, actor.class, NONE);
+            ring.push(What::Spawn, actor.id, actor.class(), NONE);
         }
     }
 
@@ -120,7 +120,7 @@ impl Ring {
     #[cold]
     fn of(&mut self, f: &Fiber, what: What) {
         // SAFETY: a fiber at work has a live actor.
-        let (actor, class) = if f.actor.is_null() { (0, NONE) } else { unsafe { ((*f.actor).id, (*f.actor).class) } };
+        let (actor, class) = if f.actor.is_null() { (0, NONE) } else { unsafe { ((*f.actor).id, (*f.actor).class()) } };
         self.push(what, actor, class, f.slot);
     }
 

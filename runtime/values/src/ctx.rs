@@ -58,12 +58,10 @@ pub struct Heap {
     /// The empty list that releases work with, kept for its capacity.
     pub(crate) dead: Vec<*mut Obj>,
     pub(crate) pool: crate::pool::Pool,
-    pub(crate) plans: Option<Box<crate::object::Plans>>,
     pub(crate) cycles: crate::cycles::Cycles,
 }
 
-// SAFETY: between calls `dead` is empty, what `cycles` points at are objects of this shard and tables of this heap, and
-// the image that `plans` points at is shared by all shards and only read.
+// SAFETY: between calls `dead` is empty, and what `cycles` points at are objects of this shard and tables of this heap.
 unsafe impl Send for Heap {}
 
 /// `receive` of an actor class: state and message borrowed, reply words stored through the last argument.
@@ -74,6 +72,8 @@ pub type MainFn = extern "C" fn(*mut Ctx) -> i64;
 /// A compiled program in memory. Lives as long as the process.
 pub struct Image {
     pub shapes: Shapes,
+    /// Derived from `shapes`.
+    pub plans: crate::object::Plans,
     pub funcs: Vec<FuncInfo>,
     /// Per class: the entry of its `receive`.
     pub receives: Vec<Option<ReceiveFn>>,
@@ -102,6 +102,21 @@ pub struct Site {
 }
 
 impl Image {
+    /// An image with these shapes and nothing else.
+    #[must_use]
+    pub fn of(shapes: Shapes) -> Image {
+        Image {
+            plans: crate::object::Plans::new(&shapes),
+            shapes,
+            funcs: Vec::new(),
+            receives: Vec::new(),
+            main: None,
+            base: 0,
+            sites: Vec::new(),
+            args: Vec::new(),
+        }
+    }
+
     /// How far `address` lies behind the start of the code; `None` if it cannot be in it.
     #[must_use]
     pub fn offset(&self, address: u64) -> Option<u32> {

@@ -1,9 +1,9 @@
 //! Heap objects: the header every one starts with, allocation within the process's memory bound, and release.
 //!
 //! Release is iterative: what dies is put on a list and taken apart one by one, so values of any depth are freed in
-//! bounded stack. What a word in an object means is read from the shard's `Plans`, derived once from the `Shapes`.
+//! bounded stack. What a word in an object means is read from the image's `Plans`, derived once from the `Shapes`.
 
-use crate::ctx::{Ctx, Heap, Image};
+use crate::ctx::{Ctx, Heap};
 use crate::{cycles, map, multi, shape, text};
 use abi::desc::{Shapes, TypeDesc, TypeIdx};
 use abi::layout::{FIRST_CLASS, IMMORTAL, KIND_BYTES, KIND_MAP, KIND_MULTI, KIND_TEXT, QUIET};
@@ -68,7 +68,6 @@ pub struct ClassPlan {
 /// The shapes of an image, boiled down to what release and copy need.
 #[derive(Debug)]
 pub struct Plans {
-    image: *const Image,
     pub classes: Vec<ClassPlan>,
     types: Vec<TypePlan>,
 }
@@ -84,7 +83,9 @@ struct TypePlan {
 }
 
 impl Plans {
-    fn new(image: *const Image, shapes: &Shapes) -> Plans {
+    /// Those of the classes and types of `shapes`.
+    #[must_use]
+    pub fn new(shapes: &Shapes) -> Plans {
         let cyclic = shape::cyclic(shapes);
         let mut types: Vec<_> = (0..shapes.types.len() as u32)
             .map(|i| TypePlan {
@@ -120,7 +121,7 @@ impl Plans {
                 .collect(),
             json_keys: class.fields.iter().map(|f| json_key(&f.name)).collect(),
         });
-        Plans { image, classes: classes.collect(), types }
+        Plans { classes: classes.collect(), types }
     }
 
     /// What a value of type `ty` is in a container.
@@ -174,20 +175,11 @@ fn slot_of(shapes: &Shapes, ty: TypeIdx) -> Slot {
 }
 
 /// The plans of the running image.
+#[inline]
+#[must_use]
 pub fn plans<'a>(ctx: &Ctx) -> &'a Plans {
-    // SAFETY: a context always points at the heap of its shard, used by one thread at a time; the boxed plans move
-    // only when another image is loaded, which a process does not do.
-    unsafe {
-        let heap = &mut *ctx.heap;
-        match &heap.plans {
-            Some(plans) if std::ptr::eq(plans.image, ctx.image) => &*std::ptr::from_ref::<Plans>(plans),
-            _ => {
-                let made = Box::new(Plans::new(ctx.image, shapes(ctx)));
-                let place: &Plans = heap.plans.insert(made);
-                &*std::ptr::from_ref::<Plans>(place)
-            }
-        }
-    }
+    // SAFETY: the image outlives every context.
+    unsafe { &(*ctx.image).plans }
 }
 
 /// The shapes of the running image.
@@ -323,20 +315,39 @@ pub(crate) fn alloc_table(heap: &mut Heap, bytes: usize, debt: i64) -> *mut u8 {
     try_alloc(heap, bytes, |heap, bytes| charge(heap, bytes) || overdraw(heap, bytes, debt))
 }
 
+/// Has the processor load the cache line at `at`, which will be used soon.
+#[inline]
+pub fn prefetch(at: *const u8) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: a hint that touches no memory as far as the program can tell, whatever the address.
+    unsafe {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        _mm_prefetch::<_MM_HINT_T0>(at.cast());
+    }
+}
+
 /// Storage of `bytes` (not 0), aligned to 8 and paid for by `pay`; null when memory is short.
 #[inline]
 fn try_alloc(heap: &mut Heap, bytes: usize, pay: impl FnOnce(&mut Heap, i64) -> bool) -> *mut u8 {
+    match i64::try_from(bytes) {
+        Ok(n) if n > 0 && pay(heap, n) => heap.pool.take(bytes).unwrap_or_else(|| fresh(heap, bytes)),
+        _ => std::ptr::null_mut(),
+    }
+}
+
+/// Storage of `bytes`, which have been paid for and are paid back where there is none.
+#[cold]
+fn fresh(heap: &mut Heap, bytes: usize) -> *mut u8 {
     if let Ok(layout) = Layout::from_size_align(bytes, 8)
         && bytes > 0
-        && pay(heap, bytes as i64)
     {
         // SAFETY: the size is not zero.
-        let place = heap.pool.take(bytes).unwrap_or_else(|| unsafe { std::alloc::alloc(layout) });
+        let place = unsafe { std::alloc::alloc(layout) };
         if !place.is_null() {
             return place;
         }
-        credit(heap, bytes as i64);
     }
+    credit(heap, bytes as i64);
     std::ptr::null_mut()
 }
 
@@ -454,6 +465,7 @@ pub unsafe fn deallocate(ctx: &mut Ctx, obj: *mut Obj, bytes: usize) {
 const SMALL: usize = 64;
 
 /// An object of class `class` with all field words zero; null and a trap on failure.
+#[inline]
 pub fn new(ctx: &mut Ctx, class: u32) -> *mut Obj {
     let Some(plan) = plans(ctx).classes.get(class as usize) else {
         ctx.raise(abi::trap::EXPLICIT, "internal error: unknown class");
@@ -626,7 +638,10 @@ pub unsafe fn released(ctx: &mut Ctx, obj: *mut Obj) {
         }
         match plans.classes.get((*obj).kind.wrapping_sub(FIRST_CLASS) as usize) {
             // It holds nothing.
-            Some(plan) if plan.slots.is_empty() => free_memory(ctx, plans, obj),
+            Some(plan) if plan.slots.is_empty() => {
+                cycles::forget(&mut *ctx.heap, obj);
+                deallocate(ctx, obj, plan.size);
+            }
             _ => free_graph(ctx, obj),
         }
     }

@@ -98,7 +98,10 @@ impl Pool {
         }
         let block = pair.loaded.first;
         // SAFETY: blocks of a magazine are free, at least a word, and hold the next one there.
-        pair.loaded.first = unsafe { block.cast::<Block>().read() };
+        let next = unsafe { block.cast::<Block>().read() };
+        // Another processor may have used it last.
+        crate::object::prefetch(next);
+        pair.loaded.first = next;
         pair.loaded.count -= 1;
         Some(block)
     }

@@ -51,16 +51,11 @@ impl World {
     #[must_use]
     pub fn new(shapes: Shapes) -> World {
         let image = Box::into_raw(Box::new(Image {
-            shapes,
             funcs: vec![
                 FuncInfo { display: "main".into(), file: "main.wo".into() },
                 FuncInfo { display: "Order.each".into(), file: "order.wo".into() },
             ],
-            receives: Vec::new(),
-            main: None,
-            base: 0,
-            sites: Vec::new(),
-            args: Vec::new(),
+            ..Image::of(shapes)
         }));
         let heap = Box::into_raw(Box::<Heap>::default());
         let ctx = Box::new(Ctx {

@@ -50,15 +50,7 @@ fn garbage(ctx: &mut Ctx) {
 
 fn with_ctx(test: impl FnOnce(&mut Ctx)) {
     let _alone = BOUND.lock().unwrap_or_else(PoisonError::into_inner);
-    let image = Image {
-        shapes: shapes(),
-        funcs: Vec::new(),
-        receives: Vec::new(),
-        main: None,
-        base: 0,
-        sites: Vec::new(),
-        args: Vec::new(),
-    };
+    let image = Image::of(shapes());
     let mut heap = Heap::default();
     let mut ctx = Ctx {
         budget: 0,

@@ -35,7 +35,10 @@ fn run(main: MainFn) -> (i32, i64) {
     let parts = ["year", "month", "day", "hour", "minute", "second", "dow"].map(|n| (n, TYPE_INT));
     let stat = [("size", TYPE_INT), ("mtime", TYPE_INT), ("inode", TYPE_INT), ("dir", TYPE_BOOL)];
     let image: &'static Image = Box::leak(Box::new(Image {
-        shapes: Shapes {
+        receives: vec![None; 4],
+        main: Some(main),
+        args: vec![b"one".to_vec(), b"two".to_vec()],
+        ..Image::of(Shapes {
             types: FIXED_TYPES.to_vec(),
             classes: vec![
                 class("Stat", &stat),
@@ -44,13 +47,7 @@ fn run(main: MainFn) -> (i32, i64) {
                 class("Child", &["id", "stdin", "stdout", "stderr"].map(|n| (n, TYPE_INT))),
             ],
             ..Shapes::default()
-        },
-        funcs: Vec::new(),
-        receives: vec![None; 4],
-        main: Some(main),
-        base: 0,
-        sites: Vec::new(),
-        args: vec![b"one".to_vec(), b"two".to_vec()],
+        })
     }));
     let config = sched::config::read("test", |_| None).config;
     let ended = sched::run::run(config, image).unwrap();

@@ -83,7 +83,7 @@ pub fn call_timer(s: &mut Shard, slot: u32, now: u64) -> Option<u64> {
         let me = at(f.actor);
         retain(f.calling);
         let latest = (f.call_start, me.id);
-        Probe { from, at: f.calling, latest, classes: vec![me.class], saved: 0 }.go_on(s);
+        Probe { from, at: f.calling, latest, classes: vec![me.class()], saved: 0 }.go_on(s);
     }
     Some(limit)
 }
@@ -155,7 +155,7 @@ fn step(s: &mut Shard, p: &mut Probe) -> Option<*mut Actor> {
         p.saved = a.id;
     }
     p.latest = p.latest.max((f.call_start, a.id));
-    p.classes.push(a.class);
+    p.classes.push(a.class());
     Some(f.calling)
 }
 

@@ -103,7 +103,7 @@ fn own_addresses(s: &mut Shard, actor: *mut Actor) -> i64 {
         // SAFETY: the state of an idle actor, which belongs to this shard, or null.
         return unsafe { values::reach::addresses(&mut s.ctx, state, actor.cast_const().cast()) };
     }
-    let Some(offsets) = s.actor_fields.get(a.class as usize).filter(|_| !state.is_null()) else { return 0 };
+    let Some(offsets) = s.actor_fields.get(a.class() as usize).filter(|_| !state.is_null()) else { return 0 };
     let own = offsets.iter().filter(|&&offset| {
         // SAFETY: the state is a live object of the actor's class, whose description gives the offset.
         let word = unsafe { state.cast::<u8>().add(offset as usize).cast::<*mut Actor>().read() };
@@ -178,7 +178,7 @@ pub fn empty(s: &mut Shard, actor: *mut Actor, callers: Outcome) {
         shim::release(&mut s.ctx, e.msg);
     }
     shim::release(&mut s.ctx, state);
-    let Rare { space, monitors } = rare.map_or_else(Rare::default, |r| *r);
+    let Rare { space, monitors, .. } = rare.map_or_else(Rare::default, |r| *r);
     for m in monitors {
         shim::release(&mut s.ctx, m.notice);
         release_in(s, m.observer);
@@ -230,16 +230,15 @@ pub fn spawn(ctx: &mut Ctx, class: u32, state: *mut Obj) -> *mut Actor {
     let actor = Box::into_raw(Box::new(Actor {
         counts: Counts::default(),
         id,
-        class,
         home,
         own_slots,
         local: UnsafeCell::new(Local {
             state,
             mailbox: VecDeque::new(),
             rare: None,
+            class,
             fiber: NONE,
             listed: NONE,
-            last_notice: 0,
             left: 0,
             queued: false,
             queued_deep: false,
@@ -261,7 +260,7 @@ pub fn turn(f: *mut fiber::Fiber) -> bool {
         let s = f.shard();
         s.trace.deliver(f);
         f.ctx.budget = s.reductions - 1;
-        let entry = s.image.receives.get(a.class as usize).copied().flatten();
+        let entry = s.image.receives.get(a.class() as usize).copied().flatten();
         (&raw mut f.ctx, a.local().state, f.msg, &raw mut f.out, entry)
     };
     if let Some(receive) = entry {
@@ -281,8 +280,8 @@ pub fn turn(f: *mut fiber::Fiber) -> bool {
     shim::release(&mut f.ctx, msg);
     if code == trap::UNWIND {
         let _ = s.wake(caller, Outcome::Closed);
-    } else {
-        let reply = s.reply_of(at(f.actor).class);
+    } else if caller != Token::NONE {
+        let reply = s.reply_of(at(f.actor).class());
         s.reply(caller, f.out, reply == Some(Reply::Pair), reply == Some(Reply::Actor));
     }
     if s.ending {
@@ -313,7 +312,7 @@ fn die(s: &mut Shard, f: &mut fiber::Fiber, msg: *mut Obj, caller: Token) {
     s.counters().actors_died.add(1);
     s.trace.trap(f);
     s.out.flush();
-    let of = format!("  in actor {} handling {}", s.class_name(a.class), report::class_of(s.image, msg));
+    let of = format!("  in actor {} handling {}", s.class_name(a.class()), report::class_of(s.image, msg));
     report::fiber_trap(&mut f.ctx, &of);
     proc::owner_died(s, actor);
     s.close_held_by(a.id);

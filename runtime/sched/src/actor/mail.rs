@@ -11,10 +11,10 @@ use crate::{shim, sys};
 use abi::trap;
 use values::ctx::Ctx;
 use values::cycles::with_relief;
-use values::object::{Obj, charge_extra, uncharge};
+use values::object::{Obj, charge_extra, prefetch, uncharge};
 
 /// Messages whose places are freed together, at most.
-const PLACES: u32 = 16;
+const PLACES: u8 = 16;
 /// How long a sender gives way to a busy target, in milliseconds.
 const GIVE_WAY_MS: i64 = 200;
 /// Least time between two notices of one target, in nanoseconds.
@@ -29,6 +29,7 @@ enum Put {
 }
 
 /// One attempt, from any shard. `waited`: the sender has waited for room; others queue behind those who wait.
+#[inline]
 fn put(s: &mut Shard, target: *mut Actor, msg: *mut Obj, caller: Token, waited: bool) -> Put {
     let a = at(target);
     let home = a.is_home(s);
@@ -72,6 +73,8 @@ fn begin(s: &mut Shard, actor: *mut Actor, msg: *mut Obj, caller: Token) {
 /// A message of another shard has come; its place was reserved.
 pub fn arrive(s: &mut Shard, to: *mut Actor, msg: *mut Obj, caller: Token) {
     let a = at(to);
+    // Another processor has written it.
+    prefetch(msg.cast_const().cast());
     match a.counts.phase() {
         Phase::Ready | Phase::Parked if !s.ending => {
             a.local().mailbox.push_back(Envelope { msg, caller });
@@ -113,7 +116,7 @@ pub(super) fn settle_places(s: &Shard, actor: *mut Actor) {
     let a = at(actor);
     let left = std::mem::take(&mut a.local().left);
     if left > 0 {
-        a.counts.leave(left, s.alone);
+        a.counts.leave(u32::from(left), s.alone);
     }
 }
 
@@ -218,58 +221,78 @@ pub fn wait_for_room(s: &mut Shard, actor: *mut Actor, sender: Token) {
 
 /// Puts a message of a fiber, giving way to a busy target whose mailbox is full. False: the message is released; a
 /// trap is pending unless the target is gone.
+#[inline]
 pub(super) fn put_or_wait(ctx: &mut Ctx, target: *mut Actor, msg: *mut Obj, for_call: bool) -> bool {
-    let mut until = 0;
-    let mut last = false;
+    match attempt(ctx, target, msg, for_call, false) {
+        Put::Done => true,
+        Put::Full => give_way(ctx, target, msg, for_call),
+        Put::Gone => {
+            drop_message(ctx, msg);
+            false
+        }
+    }
+}
+
+#[inline]
+fn attempt(ctx: &mut Ctx, target: *mut Actor, msg: *mut Obj, for_call: bool, waited: bool) -> Put {
+    let f = fiber::of(ctx);
+    let s = f.shard();
+    // The token of the wait that begins right after a successful put.
+    let caller = if for_call { s.begin_wait(f) } else { Token::NONE };
+    put(s, target, msg, caller, waited)
+}
+
+fn drop_message(ctx: &mut Ctx, msg: *mut Obj) {
+    fiber::of(ctx).shard().counters().messages_dropped.add(1);
+    shim::release(ctx, msg);
+}
+
+/// The rest of `put_or_wait` where the mailbox is full.
+#[cold]
+fn give_way(ctx: &mut Ctx, target: *mut Actor, msg: *mut Obj, for_call: bool) -> bool {
+    let until = sys::deadline(GIVE_WAY_MS);
     loop {
-        let f = fiber::of(ctx);
-        let s = f.shard();
-        // The token of the wait that begins right after a successful put.
-        let caller = if for_call { s.begin_wait(f) } else { Token::NONE };
-        match put(s, target, msg, caller, until > 0) {
-            Put::Done => return true,
-            Put::Gone => {
-                s.counters().messages_dropped.add(1);
-                shim::release(ctx, msg);
-                return false;
-            }
-            Put::Full => {}
-        }
-        if last {
-            s.counters().messages_dropped.add(1);
-            shim::release(ctx, msg);
-            ctx.raise(trap::ACTOR, "actor mailbox full");
-            return false;
-        }
-        let now = sys::monotonic();
-        if until == 0 {
-            until = sys::after(now, GIVE_WAY_MS);
-        }
         let a = at(target);
         // One more try once it is known that the target will not make room: it may have taken a message before it began
         // to wait.
-        last = target == f.actor || now >= until || a.counts.phase() == Phase::Parked;
-        if last {
-            continue;
-        }
-        let token = s.begin_wait(f);
-        if a.is_home(s) {
-            wait_for_room(s, target, token);
-        } else {
-            retain(target);
-            s.post(a.home, Post::Space { of: target, sender: token });
-        }
-        s.work_waiting += 1;
-        let outcome = park(ctx, Wait::Space, until);
-        fiber::of(ctx).shard().work_waiting -= 1;
-        if outcome == Outcome::Ready {
-            at(target).counts.settle();
-        }
-        if outcome == Outcome::Unwind {
+        let last = target == fiber::of(ctx).actor || sys::monotonic() >= until || a.counts.phase() == Phase::Parked;
+        if !last && !wait_for_step(ctx, target, until) {
             shim::release(ctx, msg);
             return false;
         }
+        match attempt(ctx, target, msg, for_call, true) {
+            Put::Done => return true,
+            Put::Full if !last => {}
+            put => {
+                drop_message(ctx, msg);
+                if let Put::Full = put {
+                    ctx.raise(trap::ACTOR, "actor mailbox full");
+                }
+                return false;
+            }
+        }
     }
+}
+
+/// Parks until the target has room or waits itself, or until then. False: the program ends.
+fn wait_for_step(ctx: &mut Ctx, target: *mut Actor, until: u64) -> bool {
+    let f = fiber::of(ctx);
+    let s = f.shard();
+    let token = s.begin_wait(f);
+    let a = at(target);
+    if a.is_home(s) {
+        wait_for_room(s, target, token);
+    } else {
+        retain(target);
+        s.post(a.home, Post::Space { of: target, sender: token });
+    }
+    s.work_waiting += 1;
+    let outcome = park(ctx, Wait::Space, until);
+    fiber::of(ctx).shard().work_waiting -= 1;
+    if outcome == Outcome::Ready {
+        a.counts.settle();
+    }
+    outcome != Outcome::Unwind
 }
 
 /// `send`. Consumes the message. Traps 6 and 13.
@@ -398,11 +421,12 @@ pub fn deliver(s: &mut Shard, target: *mut Actor, msg: *mut Obj, what: &'static 
         Put::Gone => {}
         Put::Full => {
             let (a, now) = (at(target), sys::monotonic());
-            let last = a.local().last_notice;
+            let rare = a.local().rare.get_or_insert_default();
+            let last = rare.last_notice;
             if last == 0 || now.saturating_sub(last) >= NOTICE_GAP {
-                a.local().last_notice = now;
+                rare.last_notice = now;
                 s.out.flush();
-                let class = s.class_name(a.class);
+                let class = s.class_name(a.class());
                 sys::stderr_line(&format!("{}: {class}: mailbox full, {what} dropped", s.shared().config.program));
             }
         }

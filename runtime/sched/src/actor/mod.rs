@@ -37,6 +37,8 @@ struct Monitor {
 /// What few actors have.
 #[derive(Default)]
 struct Rare {
+    /// Time of the last notice about a full mailbox.
+    last_notice: u64,
     /// Senders that wait for room.
     space: VecDeque<Token>,
     monitors: Vec<Monitor>,
@@ -48,30 +50,34 @@ const DEEP: u8 = 255;
 /// No place in a list, no fiber.
 const NONE: u32 = u32::MAX;
 
+/// A record is two cache lines: senders of other shards write one of them with each message, the home shard alone uses
+/// the other.
+#[repr(C)]
 pub struct Actor {
     pub counts: Counts,
     /// Numbers actors from 1; `main` is 0.
     pub id: u64,
-    pub class: u32,
     pub home: u16,
     /// Fields of the state that can hold an address, at most 254; `DEEP`: other parts of the state can too.
     own_slots: u8,
     local: UnsafeCell<Local>,
 }
 
+const _: () = assert!(size_of::<Actor>() == 128);
+
 /// The part of a record that its home shard alone touches.
+#[repr(align(64))]
 struct Local {
     state: *mut Obj,
     mailbox: VecDeque<Envelope>,
     rare: Option<Box<Rare>>,
+    class: u32,
     /// Slot of the delivery fiber while busy.
     fiber: u32,
     /// Place in the shard's list of actors that have had a message or a monitor and are not gone.
     listed: u32,
-    /// Time of the last notice about a full mailbox.
-    last_notice: u64,
     /// Messages that have left the mailbox and whose places are not free yet.
-    left: u32,
+    left: u8,
     /// In the shard's queue of actors that may be unreachable, and in that of those to be searched.
     queued: bool,
     queued_deep: bool,
@@ -86,6 +92,12 @@ impl Actor {
         // SAFETY: called on the home shard's thread only; callers drop the reference before they call what may come
         // back to the same record.
         unsafe { &mut *self.local.get() }
+    }
+
+    /// For the home shard, and for the one that spawns it.
+    #[must_use]
+    pub fn class(&self) -> u32 {
+        self.local().class
     }
 
     /// The delivery fiber while busy.

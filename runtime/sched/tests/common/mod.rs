@@ -51,13 +51,9 @@ fn image_with(main: MainFn, receives: &[ReceiveFn], last_of_state: TypeIdx) -> &
         entries.push(Some(*r));
     }
     Box::leak(Box::new(Image {
-        shapes: Shapes { types, classes, ..Shapes::default() },
-        funcs: Vec::new(),
         receives: entries,
         main: Some(main),
-        base: 0,
-        sites: Vec::new(),
-        args: Vec::new(),
+        ..Image::of(Shapes { types, classes, ..Shapes::default() })
     }))
 }
 
