@@ -6,6 +6,7 @@
 //! one leaves no trace.
 #![deny(unsafe_code)]
 
+pub mod disk;
 mod key;
 mod lock;
 mod memory;
