@@ -25,7 +25,7 @@ pub trait Disk: Send + Sync {
 /// An open file. Any thread may use it.
 pub trait File: Send + Sync {
     /// Bytes in it.
-    fn len(&self) -> Result<u64, Fault>;
+    fn size(&self) -> Result<u64, Fault>;
     /// Reads as many bytes as there are from `at` on, at most `into.len()`; how many.
     fn read_at(&self, at: u64, into: &mut [u8]) -> Result<usize, Fault>;
     fn write_at(&self, at: u64, bytes: &[u8]) -> Result<(), Fault>;
