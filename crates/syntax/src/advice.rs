@@ -229,10 +229,6 @@ fn block(found: &Found<'_>) -> Option<Advice> {
         K::LParen if matches!(found.head, "class" | "pub" | "type") => {
             ("a class has fields, not parameters", "write `class Name { field: Type }`")
         }
-        K::LParen if found.before.contains("spawn") => (
-            "`spawn` starts an object of a class with a `receive` method, not a function",
-            "write `spawn Name { field: value }`",
-        ),
         K::Nl => ("a block's `{` stands on the line of what it belongs to", "move the `{` up to the end of this line"),
         _ if matches!(found.head, "if" | "while" | "for" | "else" | "do") => {
             ("the body stands in braces, also if it is one statement", "write `{ … }`")
@@ -324,6 +320,9 @@ fn signature(found: &Found<'_>) -> Option<Advice> {
             ("`?->` marks a result that may be nil", "write `?-> Type`, or leave the `?` out")
         }
         ("`,`", K::Gt) => ("a map has a type of keys and one of values", "write `map<K, V>`"),
+        ("a result type, or the end of the line", K::Semi) => {
+            ("each signature stands on a line of its own", "leave the `;` out")
+        }
         ("a signature or `}`", _) => ("an interface holds signatures", "write `fn name(arg: Type) -> Type`"),
         ("`,` or `)`", K::Semi) => ("parameters and arguments are separated by commas", "write `,`"),
         ("`,` or `)`", K::Assign) if found.behind_type() => {
@@ -401,6 +400,7 @@ fn member(found: &Found<'_>) -> Option<Advice> {
             "write `name: ?Type`",
         ),
         ("a field, `fn`, `const` or `}`", K::Let) => ("a field has no `let`", "write `name: Type = default`"),
+        ("a field, `fn`, `const` or `}`", K::Semi) => ("a method ends with its block", "leave the `;` out"),
         ("`=`, `,`, the end of the line or `}`" | "`,`, the end of the line or `}`", K::Semi) => {
             ("fields are separated by line breaks or commas", "leave the `;` out")
         }
@@ -431,6 +431,13 @@ fn value(found: &Found<'_>) -> Option<Advice> {
         ("`case`, `default` or `}`", _) => {
             ("every arm begins with `case` or `default`", "write `case value: …` or `default: …`")
         }
+        ("the name of a class", K::LParen) => {
+            ("`spawn` and `insert` are followed by a class and its fields", "leave the parentheses out")
+        }
+        ("a statement", K::Semi) => (
+            "a statement ends once: `if`, `while` and `for` with their block, others at the line break or with a `;`",
+            "leave the `;` out",
+        ),
         ("a statement", K::Case | K::Default) => {
             ("an arm stands inside of a `switch`", "write `switch x { case 1: … }`")
         }
@@ -470,6 +477,9 @@ fn value(found: &Found<'_>) -> Option<Advice> {
 }
 
 fn declaration(found: &Found<'_>) -> Advice {
+    if found.kind == K::Semi {
+        return ("a declaration ends with its `}`", "leave the `;` out");
+    }
     if found.kind == K::RBrace {
         return ("every `}` closes a `{`", "remove this `}`, or look for one too many above");
     }
