@@ -44,13 +44,20 @@ impl<'a> Cx<'_, 'a> {
         let (receive, message) = match target {
             Ok((receive, message, _)) => (receive, message),
             Err(why) => {
+                let has_it = self.env.method(id, "receive").is_some();
+                let meant = if has_it { None } else { self.near_method(id, "receive") };
                 return self.fail(
                     Diagnostic::error(221, class.span, format!("`{}` cannot be spawned: {why}", class.name))
                         .label("not an actor class")
                         .note(
                             "an actor class has one `fn receive(msg: M)`, `M` a class, record or union, bare or `mut`",
                         )
-                        .help(format!("write `fn receive(msg: M)` in `{}` with a class `M` of its own", class.name)),
+                        .help(match meant {
+                            Some(meant) => format!("did you mean `receive`? `{}` has a method `{meant}`", class.name),
+                            None => {
+                                format!("write `fn receive(msg: M)` in `{}` with a class `M` of its own", class.name)
+                            }
+                        }),
                 );
             }
         };

@@ -294,7 +294,11 @@ impl<'a> Cx<'_, 'a> {
             .get(class.0 as usize)
             .and_then(|c| self.near(&field.name, c.fields.iter().map(|f| f.name.as_str())));
         let is_method = self.env.method(class, &field.name).is_some();
+        let is_row = self.env.program.classes.get(class.0 as usize).is_some_and(|c| c.is_table);
         let help = match near {
+            _ if is_row && field.name == "id" => {
+                "a row is its id: use it as an `Int`, as in `let id: Int = row`".to_owned()
+            }
             _ if is_method => format!("`{}` is a method: call it with `{}(…)`", field.name, field.name),
             Some(near) => format!("did you mean `{near}`?"),
             None => format!("declare the field in `{name}`, or use one that it has"),
