@@ -112,6 +112,13 @@ fn run_passes_the_status_and_arguments_on() {
     let out = tree.woc(&["run", "a.wo", "--", "one", "--two", "-D", "--", ""]);
     assert_status(&out, 7);
     assert_eq!(out.stdout_text(), "one\n--two\n-D\n--\n\n");
+    for unmarked in ["one", "--two"] {
+        let out = tree.woc(&["run", "a.wo", unmarked]);
+        assert_status(&out, 2);
+        let wanted =
+            format!("woc: unexpected argument '{unmarked}' found: what the program shall get stands behind `--`\n");
+        assert!(out.stderr_text().starts_with(&wanted), "{}", out.stderr_text());
+    }
     let out = tree.woc_env(&["run", "a.wo"], &[("WO_OPT", "0")]);
     assert_status(&out, 7);
     assert!(out.stdout.is_empty() && out.stderr.is_empty());

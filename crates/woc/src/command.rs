@@ -88,11 +88,11 @@ impl Session<'_> {
 
     /// The refusal of a program without an entry.
     fn no_main(&self) -> i32 {
-        let kind = match self.project.kind {
-            project::Kind::Library => "library",
-            _ => "program",
+        let (kind, way) = match self.project.kind {
+            project::Kind::Library => ("library", "test it with `woc test`"),
+            _ => ("program", "declare `fn main() { … }`"),
         };
-        output::stderr(&format!("woc: {kind} `{}` has no `main` to run\n", self.project.name));
+        output::stderr(&format!("woc: {kind} `{}` has no `main` to run: {way}\n", self.project.name));
         USAGE
     }
 
