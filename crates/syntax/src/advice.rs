@@ -427,6 +427,9 @@ fn value(found: &Found<'_>) -> Option<Advice> {
         {
             POINT
         }
+        ("the name of a field or method", _) if found.text.starts_with(|c: char| c.is_ascii_alphabetic()) => {
+            ("reserved words are not names of members", "look up the member's name, which is another one")
+        }
         ("`,` or `:`", K::If) => ("a `case` has no condition", "test it inside of the arm"),
         ("`case`, `default` or `}`", _) => {
             ("every arm begins with `case` or `default`", "write `case value: …` or `default: …`")

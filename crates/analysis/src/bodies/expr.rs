@@ -139,7 +139,7 @@ impl<'a> Cx<'_, 'a> {
             return self.fail(
                 Diagnostic::error(403, span, format!("`{name}` is a function, not a value"))
                     .label("a function without a call")
-                    .note("functions are not values; they can only be called")
+                    .note("functions are not values; what is called later is an object, passed where an interface is expected")
                     .help(format!("call it: `{name}(…)`")),
             );
         }
