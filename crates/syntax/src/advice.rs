@@ -146,6 +146,11 @@ const FUNCTIONS_ARE_NO_VALUES: Advice =
 fn statement(found: &Found<'_>) -> Option<Advice> {
     let word = found.last_word();
     Some(match found.kind {
+        _ if word == "from" => no_row(found),
+        _ if found.before.contains("select ") && is_clause(found.text) => (
+            "the clauses of a query stand before its `select`: `where`, `order by`, `skip`, `take`",
+            if found.text == "limit" { "write `take n` in front of `select`" } else { "move it in front of `select`" },
+        ),
         K::FatArrow if word.is_empty() && found.before.trim_end().ends_with(')') => FUNCTIONS_ARE_NO_VALUES,
         K::Question if found.after.starts_with('.') => (
             "a value that may be nil is tested before it is used",
@@ -192,6 +197,18 @@ fn statement(found: &Found<'_>) -> Option<Advice> {
     })
 }
 
+/// `from Name`, `delete from Name`: SQL.
+fn no_row(found: &Found<'_>) -> Advice {
+    if found.before.contains("delete ") {
+        return ("`delete` removes one row", "write `for x in from x in Name where … select x { delete x }`");
+    }
+    ("a query gives its rows a name", "write `from x in Name where … select x`")
+}
+
+fn is_clause(word: &str) -> bool {
+    matches!(word, "where" | "order" | "orderby" | "skip" | "take" | "limit" | "group")
+}
+
 /// Statements of other languages, by their first word.
 fn started(word: &str) -> Option<Advice> {
     Some(match word {
@@ -213,6 +230,7 @@ fn started(word: &str) -> Option<Advice> {
         ),
         "foreach" => ("every loop over elements is a `for`", "write `for x in xs { … }`"),
         "until" | "unless" => ("conditions are negated by `not`", "write `while not c { … }` or `if not c { … }`"),
+        "update" => ("a row is changed by assigning to its columns", "write `row.column = value`"),
         "print" | "assert" => ("functions are called with parentheses", "write `print(text)`, `assert(condition)`"),
         _ => return None,
     })

@@ -362,7 +362,7 @@ impl<'a> Cx<'_, 'a> {
             },
             TyKind::Iface(iface) => self.call_iface(iface, recv, member, args, span),
             TyKind::Row(class) => {
-                let is_table = self.env.program.classes.get(class.0 as usize).is_some_and(|c| c.is_table);
+                let is_table = self.env.is_table(class);
                 if let Some(func) = method
                     && is_table
                     && !self.func_is_static(func)

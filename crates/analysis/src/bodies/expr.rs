@@ -158,6 +158,9 @@ impl<'a> Cx<'_, 'a> {
                     format!("name a variant alone, as `{}`", first.map_or("First", |v| v.name.as_str()))
                 }
                 Some(NamedType::Iface(_)) => "construct a class that satisfies it".to_owned(),
+                Some(NamedType::Class(id)) if self.env.is_table(id) => {
+                    format!("a query gives its rows: `from x in {name} select x`")
+                }
                 _ => format!("construct one: `{name} {{ … }}`"),
             };
             report = Diagnostic::error(403, span, format!("`{name}` is a type, not a value"))
@@ -294,9 +297,8 @@ impl<'a> Cx<'_, 'a> {
             .get(class.0 as usize)
             .and_then(|c| self.near(&field.name, c.fields.iter().map(|f| f.name.as_str())));
         let is_method = self.env.method(class, &field.name).is_some();
-        let is_row = self.env.program.classes.get(class.0 as usize).is_some_and(|c| c.is_table);
         let help = match near {
-            _ if is_row && field.name == "id" => {
+            _ if self.env.is_table(class) && field.name == "id" => {
                 "a row is its id: use it as an `Int`, as in `let id: Int = row`".to_owned()
             }
             _ if is_method => format!("`{}` is a method: call it with `{}(…)`", field.name, field.name),
