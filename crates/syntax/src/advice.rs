@@ -330,6 +330,9 @@ fn signature(found: &Found<'_>) -> Option<Advice> {
         ("`:` and the parameter's type", kind) if kind.is_name() && found.behind_type() => {
             ("a parameter's name stands before its type", "write `name: Type`")
         }
+        ("`:` and the parameter's type", kind) if kind.is_name() => {
+            ("a `:` stands between a parameter's name and its type", "write `name: Type`")
+        }
         ("`->` and a type, or `{` and the body", K::Nl) | ("`{` and the body", K::Nl) => {
             ("a body's `{` stands on the line of its function", "move the `{` up to the end of this line")
         }
@@ -340,6 +343,9 @@ fn signature(found: &Found<'_>) -> Option<Advice> {
         ("`,`", K::Gt) => ("a map has a type of keys and one of values", "write `map<K, V>`"),
         ("a result type, or the end of the line", K::Semi) => {
             ("each signature stands on a line of its own", "leave the `;` out")
+        }
+        ("a result type, or the end of the line", K::Fn) => {
+            ("each signature stands on a line of its own", "break the line before `fn`")
         }
         ("a signature or `}`", _) => ("an interface holds signatures", "write `fn name(arg: Type) -> Type`"),
         ("`,` or `)`", K::Semi) => ("parameters and arguments are separated by commas", "write `,`"),
@@ -355,6 +361,9 @@ fn binding(found: &Found<'_>) -> Option<Advice> {
     Some(match (found.wanted, found.kind) {
         ("`=`" | "`=` or `:` and a type", K::Nl | K::RBrace | K::Semi) => {
             ("a local has a value from the start", "write `let name = value`, or `let name: ?T = nil`")
+        }
+        ("`=` or `:` and a type", K::Int | K::Float | K::Str | K::StrOpen) => {
+            ("the `=` between the name and its value is missing", "write `let name = value`")
         }
         ("`=` or `:` and a type", K::Comma) => ("one `let` makes one local", "write a `let` for each"),
         ("`=` and a literal", K::Colon) => {
