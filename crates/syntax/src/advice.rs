@@ -381,6 +381,10 @@ fn binding(found: &Found<'_>) -> Option<Advice> {
         ("the name of the local", K::LParen | K::LBrace | K::LBracket) => {
             ("one `let` makes one local", "write a `let` for each, from a field or an element")
         }
+        ("the name of the loop variable", K::LParen) if found.after.contains(" in ") => (
+            "a `for` names its variables without parentheses",
+            "write `for x in xs { … }` or `for key, value in m { … }`",
+        ),
         ("the name of the loop variable", K::LParen) => (
             "a `for` walks a `multi` or a `map`",
             "write `for x in xs { … }`; to count, `let i = 0` and `while i < n { …; i += 1 }`",
@@ -448,6 +452,9 @@ fn value(found: &Found<'_>) -> Option<Advice> {
         }
         ("`,` or `)`", K::FatArrow) => FUNCTIONS_ARE_NO_VALUES,
         ("`)`", K::Comma) => ("there are no tuples", "declare a class or a record for several values"),
+        ("`,` or `]`", K::For) => {
+            ("a list literal holds its elements", "start with `let out: multi T = []` and `push` in a loop")
+        }
         ("`]`", K::Comma) => ("an index is one expression", "write `a[i][j]`"),
         ("the name of a field or method", _)
             if found.before.trim_end_matches('.').ends_with(|c: char| c.is_ascii_digit()) =>
