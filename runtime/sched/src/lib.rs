@@ -18,6 +18,7 @@ mod atomics;
 pub mod config;
 mod counts;
 mod descriptor;
+pub mod durable;
 pub mod fiber;
 mod handle;
 mod inbox;
