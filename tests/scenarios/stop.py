@@ -140,6 +140,18 @@ def drain_bound(c):
     need(e.after_signal >= 0.3 and e.after_line <= 1.3 + 1.0, "time from the return of main to the end", e.after_signal, e.after_line)
 
 
+@scenario("sch_11_end_2_long_work_is_given_up_and_released")
+def long_work(c):
+    """Each decode or encoding is unwound between two pieces, and waits for nothing until then."""
+    for _ in range(20 if c.full else 3):
+        c.run("long-work", c.rng.randrange(1, 60)).clean(["ready"])
+        p = c.start("long-work", "stop", WO_DRAIN_MS=100)
+        p.line("ready")
+        time.sleep(c.rng.uniform(0, 0.1))
+        p.signal()
+        p.end(20).clean(["ready"]).within(2)
+
+
 @scenario("drn_3_senders_at_full_mailboxes_are_drained")
 def drain_full(c):
     for i in range(100 if c.full else 10):

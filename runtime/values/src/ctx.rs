@@ -101,6 +101,9 @@ pub struct Site {
     pub line: u32,
 }
 
+/// Lets other fibers have their turn in the midst of long work. False: a trap is pending, and the rest is not to be done.
+pub type GiveWay = fn(&mut Ctx) -> bool;
+
 impl Image {
     /// An image with these shapes and nothing else.
     #[must_use]

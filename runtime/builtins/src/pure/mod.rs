@@ -1,5 +1,5 @@
 //! Memory, traps, text, containers, numbers, digests, JSON: functions that do not touch the system, and wait for nothing;
-//! digests of much data let other fibers run in between.
+//! digests of much data, the decoding of long JSON and base64 let other fibers run in between.
 //!
 //! Every function takes the fiber's context and what its row in `abi::symbols` says. All but a few run inside
 //! `values::ctx::entry`; those that do not say why they cannot panic.
@@ -48,6 +48,12 @@ use symbol_table;
 /// `entry` for functions that make something and change nothing: without memory they run again after a collection.
 fn making<R: Default>(ctx: *mut Ctx, f: impl Fn(&mut Ctx) -> R) -> R {
     entry(ctx, |ctx| cycles::with_relief(ctx, &f))
+}
+
+/// The turn of other fibers in the midst of long work (`values::ctx::GiveWay`).
+fn give_way(ctx: &mut Ctx) -> bool {
+    sched::park::yield_now(ctx);
+    ctx.trap == 0
 }
 
 /// Two result words.
