@@ -3,6 +3,7 @@
 
 mod io;
 mod pure;
+mod results;
 pub mod tables;
 
 /// Name and address of every runtime function, each once.

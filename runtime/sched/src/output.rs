@@ -43,16 +43,10 @@ fn write_some(bytes: &[u8]) -> Result<usize, i32> {
         if may_wait() && !sys::poll(1, libc::POLLOUT, 0) {
             break;
         }
-        // SAFETY: the slice is readable for `most` bytes.
-        let n = unsafe { libc::write(1, left.as_ptr().cast(), most) };
-        if n >= 0 {
-            done += n.unsigned_abs();
-            continue;
-        }
-        match sys::errno() {
-            libc::EINTR => {}
-            libc::EAGAIN => break,
-            e => return Err(e),
+        match sys::write(1, left.get(..most).unwrap_or(left)) {
+            Ok(n) => done += n,
+            Err(libc::EAGAIN) => break,
+            Err(e) => return Err(e),
         }
     }
     Ok(done)

@@ -134,23 +134,6 @@ pub struct Shard {
 // starts and after its last one has ended.
 unsafe impl Send for Shard {}
 
-/// A context that belongs to no stack.
-fn new_ctx(heap: *mut Heap, image: &'static Image) -> Ctx {
-    Ctx {
-        budget: 0,
-        stack_limit: 0,
-        trap: 0,
-        heap,
-        image,
-        fiber: std::ptr::null_mut(),
-        stack_base: 0,
-        trap_msg: std::ptr::null_mut(),
-        trap_frames: Vec::new(),
-        trap_recorded: false,
-        caught_frames: Vec::new(),
-    }
-}
-
 impl Shard {
     /// A complete shard without fibers. Gives the error number of the failing system call.
     pub fn new(id: u16, shared: &Arc<Shared>) -> Result<Box<Shard>, i32> {
@@ -159,7 +142,7 @@ impl Shard {
         stop::watch(id, wake_fd);
         let image = shared.image;
         let mut heap = Box::new(Heap::default());
-        let ctx = new_ctx(&raw mut *heap, image);
+        let ctx = Ctx::new(&raw mut *heap, image);
         Ok(Box::new(Shard {
             id,
             alone: shared.alone(),
@@ -401,7 +384,7 @@ impl Shard {
         let slot = self.free_slots.pop().unwrap_or_else(|| {
             let slot = u32::try_from(self.fibers.len()).unwrap_or(u32::MAX);
             let mut f = Box::new(Fiber {
-                ctx: new_ctx(heap, image),
+                ctx: Ctx::new(heap, image),
                 co: None,
                 yielder: std::ptr::null(),
                 depth: std::ptr::null(),

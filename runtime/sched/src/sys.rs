@@ -65,21 +65,34 @@ pub fn after(from: u64, ms: i64) -> u64 {
 /// A deadline that is never reached.
 pub const NEVER: u64 = u64::MAX;
 
-/// Writes all of `bytes` to `fd`, waiting where the descriptor is non-blocking. Gives the error number on failure.
-pub fn write_all(fd: i32, mut bytes: &[u8]) -> Result<(), i32> {
-    while !bytes.is_empty() {
-        // SAFETY: the slice is readable for its length.
-        let n = unsafe { libc::write(fd, bytes.as_ptr().cast(), bytes.len()) };
-        if n >= 0 {
-            bytes = bytes.get(n.unsigned_abs()..).unwrap_or(&[]);
-            continue;
+/// Makes a system call that gives a number, or -1, until no signal interrupts it. Gives the error number on failure.
+pub fn uninterrupted(mut call: impl FnMut() -> isize) -> Result<usize, i32> {
+    loop {
+        if let Ok(n) = usize::try_from(call()) {
+            return Ok(n);
         }
         match errno() {
             libc::EINTR => {}
-            libc::EAGAIN => {
+            e => return Err(e),
+        }
+    }
+}
+
+/// Writes to `fd` what it takes at once of `bytes`; how many. Gives the error number on failure.
+pub fn write(fd: i32, bytes: &[u8]) -> Result<usize, i32> {
+    // SAFETY: the slice is readable for its length.
+    uninterrupted(|| unsafe { libc::write(fd, bytes.as_ptr().cast(), bytes.len()) })
+}
+
+/// Writes all of `bytes` to `fd`, waiting where the descriptor is non-blocking. Gives the error number on failure.
+pub fn write_all(fd: i32, mut bytes: &[u8]) -> Result<(), i32> {
+    while !bytes.is_empty() {
+        match write(fd, bytes) {
+            Ok(n) => bytes = bytes.get(n..).unwrap_or(&[]),
+            Err(libc::EAGAIN) => {
                 let _ = poll(fd, libc::POLLOUT, -1);
             }
-            e => return Err(e),
+            Err(e) => return Err(e),
         }
     }
     Ok(())

@@ -135,6 +135,24 @@ impl Image {
 }
 
 impl Ctx {
+    /// A context that belongs to no stack.
+    #[must_use]
+    pub fn new(heap: *mut Heap, image: *const Image) -> Ctx {
+        Ctx {
+            budget: 0,
+            stack_limit: 0,
+            trap: 0,
+            heap,
+            image,
+            fiber: std::ptr::null_mut(),
+            stack_base: 0,
+            trap_msg: std::ptr::null_mut(),
+            trap_frames: Vec::new(),
+            trap_recorded: false,
+            caught_frames: Vec::new(),
+        }
+    }
+
     /// Leaves a pending trap with `code` and `msg`. A trap that is already pending stays.
     pub fn raise(&mut self, code: i64, msg: &str) {
         if self.trap != 0 {

@@ -15,6 +15,7 @@ mod traps;
 #[cfg(test)]
 mod tests;
 
+use crate::results::{Pair, Ptr};
 use values::ctx::{Ctx, entry};
 use values::cycles;
 use values::object::Obj;
@@ -54,22 +55,6 @@ fn making<R: Default>(ctx: *mut Ctx, f: impl Fn(&mut Ctx) -> R) -> R {
 fn give_way(ctx: &mut Ctx) -> bool {
     sched::park::yield_now(ctx);
     ctx.trap == 0
-}
-
-/// Two result words.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Pair(pub u64, pub u64);
-
-/// An owned result pointer; null by default.
-#[repr(transparent)]
-#[derive(Clone, Copy, Debug)]
-pub struct Ptr(pub *mut Obj);
-
-impl Default for Ptr {
-    fn default() -> Ptr {
-        Ptr(std::ptr::null_mut())
-    }
 }
 
 /// `obj` with one more reference, for results that are an argument.
