@@ -166,7 +166,7 @@ fn the_tests_of_porch() {
     let out = Tree::new(&[]).woc(&["test", porch.to_str().unwrap()]);
     assert_status(&out, 0);
     let text = out.stdout_text();
-    for rule in ["W01", "W05"] {
+    for rule in ["3.9", "W01", "W05"] {
         assert!(text.contains(rule), "{rule}: {text}");
     }
 }
