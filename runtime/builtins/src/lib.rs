@@ -16,13 +16,13 @@ pub fn functions() -> impl Iterator<Item = (&'static str, *const u8)> {
 pub fn run(image: &'static values::ctx::Image) -> i32 {
     let variable = |name: &str| std::env::var_os(name).map(|value| value.to_string_lossy().into_owned());
     let opened = tables::open(&image.shapes, &sched::config::program_name(), sched::config::memory, variable);
-    for line in opened.notices.iter().chain(&opened.refusal) {
-        sched::sys::stderr_line(line);
+    for notice in &opened.notices {
+        sched::stderr::line(notice);
     }
-    if opened.refusal.is_some() {
-        return 2;
+    match opened.refusal {
+        Some(why) => sched::refuse(&why),
+        None => sched::run(image),
     }
-    sched::run(image)
 }
 
 #[cfg(test)]

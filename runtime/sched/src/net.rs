@@ -8,7 +8,7 @@ use crate::park::park;
 use crate::proc::pty;
 use crate::shard::Shard;
 use crate::wait::blocking;
-use crate::{shim, sys};
+use crate::{output, shim, stderr, sys};
 use abi::trap;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -221,7 +221,7 @@ pub fn accept(ctx: &mut Ctx, handle: i64, ms: Option<i64>) -> Option<i64> {
 fn limit_notice(s: &mut Shard) {
     if s.shared().limit_notice_due(sys::monotonic(), LIMIT_NOTICE) {
         s.out.flush();
-        sys::stderr_line(&format!("{}: descriptor limit reached; accepting later", s.shared().config.program));
+        stderr::line(&format!("{}: descriptor limit reached; accepting later", s.shared().config.program));
     }
 }
 
@@ -289,18 +289,18 @@ fn write_owned(ctx: &mut Ctx, handle: i64, text: *const Obj, deadline: u64, with
             return Some(true);
         }
         let events = d.state().writes;
-        let most = if d.inherited { libc::PIPE_BUF.min(left.len()) } else { left.len() };
-        if !d.inherited || sys::poll(d.fd, libc::POLLOUT, 0) {
-            if d.inherited && d.fd <= 2 {
-                shard(ctx).out.flush();
+        // What was printed comes before. It may take the room that is left.
+        if d.inherited && d.fd <= 2 {
+            shard(ctx).out.flush();
+            stderr::flush();
+        }
+        let written = if d.inherited { output::write_ready(d.fd, left) } else { sys::write(d.fd, left) };
+        if let Some(n) = unless_waiting(ctx, written)? {
+            done += n;
+            if left.is_empty() {
+                return Some(true);
             }
-            if let Some(n) = unless_waiting(ctx, sys::write(d.fd, left.get(..most).unwrap_or(left)))? {
-                done += n;
-                if left.is_empty() {
-                    return Some(true);
-                }
-                continue;
-            }
+            continue;
         }
         if last {
             return Some(false);

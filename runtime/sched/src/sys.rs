@@ -2,6 +2,7 @@
 //! test can step them from outside.
 
 use std::ffi::CStr;
+use std::time::Instant;
 
 /// The calling thread's last error number.
 #[must_use]
@@ -84,26 +85,26 @@ pub fn write(fd: i32, bytes: &[u8]) -> Result<usize, i32> {
     uninterrupted(|| unsafe { libc::write(fd, bytes.as_ptr().cast(), bytes.len()) })
 }
 
-/// Writes all of `bytes` to `fd`, waiting where the descriptor is non-blocking. Gives the error number on failure.
-pub fn write_all(fd: i32, mut bytes: &[u8]) -> Result<(), i32> {
-    while !bytes.is_empty() {
-        match write(fd, bytes) {
-            Ok(n) => bytes = bytes.get(n..).unwrap_or(&[]),
-            Err(libc::EAGAIN) => {
-                let _ = poll(fd, libc::POLLOUT, -1);
-            }
-            Err(e) => return Err(e),
-        }
-    }
-    Ok(())
-}
-
 /// Whether `fd` is ready for `events` (or failed) within `ms` milliseconds.
 #[must_use]
 pub fn poll(fd: i32, events: i16, ms: i32) -> bool {
     let mut p = libc::pollfd { fd, events, revents: 0 };
     // SAFETY: one valid entry.
     unsafe { libc::poll(&raw mut p, 1, ms) > 0 }
+}
+
+/// Whether `fd` becomes ready for `events` (or fails) by `until`.
+#[must_use]
+pub fn poll_until(fd: i32, events: i16, until: Instant) -> bool {
+    loop {
+        let left = until.saturating_duration_since(Instant::now()).as_millis();
+        if poll(fd, events, i32::try_from(left).unwrap_or(i32::MAX)) {
+            return true;
+        }
+        if left == 0 {
+            return false;
+        }
+    }
 }
 
 /// Closes a descriptor; errors are ignored, the descriptor is gone either way.
@@ -122,14 +123,6 @@ pub fn blank(fd: i32) {
             let _ = libc::close(null);
         }
     }
-}
-
-/// Writes one stderr line in one piece; failures are ignored.
-pub fn stderr_line(line: &str) {
-    let mut s = String::with_capacity(line.len() + 1);
-    s.push_str(line);
-    s.push('\n');
-    let _ = write_all(2, s.as_bytes());
 }
 
 /// Has the system kill this process when the thread that started it ends, unless that has happened already.

@@ -66,7 +66,7 @@ fn end_3_a_pipe_that_nobody_reads_holds_up_only_those_who_print() {
         }
     }
     extern "C" fn ticks(_c: *mut Ctx, _s: *mut Obj, m: *mut Obj, _out: Out) {
-        sched::sys::stderr_line(&format!("tick {}", n(m)));
+        sched::stderr::line(&format!("tick {}", n(m)));
     }
     extern "C" fn main(c: *mut Ctx) -> i64 {
         let c = ctx(c);
