@@ -1,6 +1,7 @@
 //! Thin wrappers over the C library: clocks, error texts, descriptors. Clocks go through `clock_gettime`, so that a
 //! test can step them from outside.
 
+use crate::proc::pty;
 use std::ffi::CStr;
 
 /// The calling thread's last error number.
@@ -107,6 +108,25 @@ pub fn blank(fd: i32) {
         if null >= 0 {
             let _ = libc::dup2(null, fd);
             let _ = libc::close(null);
+        }
+    }
+}
+
+/// Gives standard output, where that is a terminal, an open file of this process's own that does not block: a terminal
+/// says that it is ready when it has room for less than a line, and a write that blocks waits for the rest. One that
+/// cannot be opened anew (another user's) stays as it is.
+pub fn unblock_terminal() {
+    // SAFETY: a terminated path; the descriptors are the process's own.
+    unsafe {
+        // To open the master's side would make another terminal.
+        if libc::isatty(1) == 0 || pty::is_master(1) {
+            return;
+        }
+        let access = libc::fcntl(1, libc::F_GETFL) & libc::O_ACCMODE;
+        let own = libc::open(c"/proc/self/fd/1".as_ptr(), access | libc::O_NONBLOCK | libc::O_NOCTTY | libc::O_CLOEXEC);
+        if own >= 0 {
+            let _ = libc::dup2(own, 1);
+            let _ = libc::close(own);
         }
     }
 }
