@@ -280,7 +280,7 @@ pub fn turn(f: *mut fiber::Fiber) -> bool {
     shim::release(&mut f.ctx, msg);
     if code == trap::UNWIND {
         let _ = s.wake(caller, Outcome::Closed);
-    } else if caller != Token::NONE {
+    } else {
         let reply = s.reply_of(at(f.actor).class());
         s.reply(caller, f.out, reply == Some(Reply::Pair), reply == Some(Reply::Actor));
     }
