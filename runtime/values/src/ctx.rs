@@ -132,6 +132,12 @@ impl Image {
 }
 
 impl Ctx {
+    /// Uses up the slice: for a builtin that has run to its end for about as long as a slice of computing lasts. A loop
+    /// around it must not do that for a slice's number of turns.
+    pub fn end_slice(&mut self) {
+        self.budget = self.budget.min(0);
+    }
+
     /// Leaves a pending trap with `code` and `msg`. A trap that is already pending stays.
     pub fn raise(&mut self, code: i64, msg: &str) {
         if self.trap != 0 {

@@ -31,6 +31,9 @@ pub fn set_row_reader(reader: RowReader) {
     let _ = ROW_READER.set(reader);
 }
 
+/// Bytes of JSON whose writing takes a slice's worth of time.
+const LONG_TEXT: usize = 64 << 10;
+
 /// The JSON text of the value. Null and a trap on failure: 4, 5 `no such row`, 6 `json: nesting too deep`.
 ///
 /// # Safety
@@ -39,7 +42,14 @@ pub unsafe fn encode(ctx: &mut Ctx, ty: TypeIdx, first: u64, second: u64) -> *mu
     let mut out = Builder::new(ctx, KIND_TEXT, 232);
     // SAFETY: the caller's promise.
     let refusal = match unsafe { write(&mut out, ty, first, second) } {
-        Ok(()) => return out.finish(),
+        Ok(()) => {
+            let made = out.finish();
+            // SAFETY: null or a fresh text.
+            if unsafe { text::bytes(made) }.len() >= LONG_TEXT {
+                ctx.end_slice();
+            }
+            return made;
+        }
         Err(refusal) => refusal,
     };
     drop(out);

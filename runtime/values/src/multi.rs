@@ -303,6 +303,9 @@ pub unsafe fn reverse(ctx: &Ctx, obj: *mut Obj) {
     }
 }
 
+/// Elements whose sorting takes a slice's worth of time.
+const LONG_SORT: usize = 1024;
+
 /// Sorts in place, stable, nil first. Traps 4 when there is no room to sort floats or pairs.
 ///
 /// # Safety
@@ -312,6 +315,9 @@ pub unsafe fn sort(ctx: &mut Ctx, obj: *mut Obj) {
     let all = unsafe { words(ctx, obj) };
     if all.len() < 2 {
         return;
+    }
+    if all.len() >= LONG_SORT {
+        ctx.end_slice();
     }
     let shapes = object::shapes(ctx);
     // SAFETY: as above.
