@@ -37,6 +37,9 @@ const _: () = {
     assert!(std::mem::offset_of!(Ctx, trap) == abi::layout::CTX_TRAP as usize);
 };
 
+/// See `Ctx::works`.
+const LONG_WORK: usize = 64 << 10;
+
 /// A stack frame as reports print it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frame {
@@ -132,10 +135,12 @@ impl Image {
 }
 
 impl Ctx {
-    /// Uses up the slice: for a builtin that has run to its end for about as long as a slice of computing lasts. A loop
-    /// around it must not do that for a slice's number of turns.
-    pub fn end_slice(&mut self) {
-        self.budget = self.budget.min(0);
+    /// A builtin goes through so many bytes without giving way. From `LONG_WORK` on that uses up the slice: it takes
+    /// about as long as a slice of computing, and a loop around it must not do it for a slice's number of turns.
+    pub fn works(&mut self, bytes: usize) {
+        if bytes >= LONG_WORK {
+            self.budget = self.budget.min(0);
+        }
     }
 
     /// Leaves a pending trap with `code` and `msg`. A trap that is already pending stays.

@@ -31,9 +31,6 @@ pub fn set_row_reader(reader: RowReader) {
     let _ = ROW_READER.set(reader);
 }
 
-/// Bytes of JSON whose writing takes a slice's worth of time.
-const LONG_TEXT: usize = 64 << 10;
-
 /// The JSON text of the value. Null and a trap on failure: 4, 5 `no such row`, 6 `json: nesting too deep`.
 ///
 /// # Safety
@@ -45,9 +42,7 @@ pub unsafe fn encode(ctx: &mut Ctx, ty: TypeIdx, first: u64, second: u64) -> *mu
         Ok(()) => {
             let made = out.finish();
             // SAFETY: null or a fresh text.
-            if unsafe { text::bytes(made) }.len() >= LONG_TEXT {
-                ctx.end_slice();
-            }
+            ctx.works(unsafe { text::bytes(made) }.len());
             return made;
         }
         Err(refusal) => refusal,
