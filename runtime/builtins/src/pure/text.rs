@@ -178,6 +178,7 @@ pub(super) extern "C" fn to_lower(ctx: *mut Ctx, t: *mut Obj) -> *mut Obj {
     // SAFETY: see the module.
     making(ctx, |ctx| unsafe {
         let from = bytes(t);
+        ctx.works(from.len());
         if !from.iter().any(u8::is_ascii_uppercase) {
             return Ptr(if t.is_null() { text::empty() } else { retained(t) });
         }
