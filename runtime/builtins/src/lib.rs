@@ -3,7 +3,10 @@
 
 mod io;
 mod pure;
+mod results;
 pub mod tables;
+
+use sched::config;
 
 /// Name and address of every runtime function, each once.
 pub fn functions() -> impl Iterator<Item = (&'static str, *const u8)> {
@@ -13,15 +16,18 @@ pub fn functions() -> impl Iterator<Item = (&'static str, *const u8)> {
 /// Opens the program's tables and runs it to its end; gives the process's exit status.
 #[must_use]
 pub fn run(image: &'static values::ctx::Image) -> i32 {
-    let variable = |name: &str| std::env::var_os(name).map(|value| value.to_string_lossy().into_owned());
-    let opened = tables::open(&image.shapes, &sched::config::program_name(), sched::config::memory, variable);
-    for line in opened.notices.iter().chain(&opened.refusal) {
-        sched::sys::stderr_line(line);
+    let program = config::program_name();
+    let names = std::env::vars_os().map(|(name, _)| name.to_string_lossy().into_owned());
+    let mut notices = config::misspelt(&program, names);
+    let opened = tables::open(&image.shapes, &program, config::memory, config::variable);
+    notices.extend(opened.notices);
+    for notice in &notices {
+        sched::stderr::line(notice);
     }
-    if opened.refusal.is_some() {
-        return 2;
+    match opened.refusal {
+        Some(why) => sched::refuse(&why),
+        None => sched::run(image),
     }
-    sched::run(image)
 }
 
 #[cfg(test)]

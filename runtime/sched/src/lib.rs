@@ -34,6 +34,7 @@ mod shared;
 pub mod shim;
 mod stack;
 pub mod stats;
+pub mod stderr;
 pub mod stop;
 pub mod sys;
 mod timer;
@@ -41,18 +42,18 @@ pub mod trace;
 pub mod unix;
 pub mod wait;
 
+use std::time::Instant;
 use values::ctx::Image;
 
 /// Runs a program to its end and gives the process's exit status. Prints start-up notices, the report of a trap that
 /// left `main`, and the counters where `WO_STATS` asks for them.
 pub fn run(image: &'static Image) -> i32 {
-    let read = config::read(&config::program_name(), |name| std::env::var(name).ok());
+    let read = config::read(&config::program_name(), config::variable);
     for notice in &read.notices {
-        sys::stderr_line(notice);
+        stderr::line(notice);
     }
     if let Some(refusal) = read.refusal {
-        sys::stderr_line(&refusal);
-        return 2;
+        return refuse(&refusal);
     }
     run_with(read.config, image)
 }
@@ -60,15 +61,20 @@ pub fn run(image: &'static Image) -> i32 {
 /// `run` with a given configuration.
 pub fn run_with(config: config::Config, image: &'static Image) -> i32 {
     sys::prepare_process();
-    sys::unblock_terminal();
+    sys::unblock_terminals();
     values::ctx::install_panic_hook();
     values::object::set_heap_limit(config.heap_bytes);
     let program = config.program.clone();
     match run::run(config, image) {
         Ok(ended) => ended.status,
-        Err(e) => {
-            sys::stderr_line(&format!("{program}: cannot start: {}", sys::text(e)));
-            2
-        }
+        Err(e) => refuse(&format!("{program}: cannot start: {}", sys::text(e))),
     }
+}
+
+/// The program does not start: says why and gives the exit status.
+#[must_use]
+pub fn refuse(why: &str) -> i32 {
+    stderr::line(why);
+    stderr::finish(Instant::now() + run::LAST);
+    2
 }

@@ -65,7 +65,7 @@ fn nobody_reads(case: &str, stdout: Stdio) {
         }
     }
     extern "C" fn ticks(_c: *mut Ctx, _s: *mut Obj, m: *mut Obj, _out: Out) {
-        sched::sys::stderr_line(&format!("tick {}", n(m)));
+        sched::stderr::line(&format!("tick {}", n(m)));
     }
     extern "C" fn main(c: *mut Ctx) -> i64 {
         let c = ctx(c);

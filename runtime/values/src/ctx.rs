@@ -37,9 +37,6 @@ const _: () = {
     assert!(std::mem::offset_of!(Ctx, trap) == abi::layout::CTX_TRAP as usize);
 };
 
-/// See `Ctx::works`.
-const LONG_WORK: usize = 64 << 10;
-
 /// A stack frame as reports print it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frame {
@@ -104,6 +101,9 @@ pub struct Site {
     pub line: u32,
 }
 
+/// Lets other fibers have their turn in the midst of long work. False: a trap is pending, and the rest is not to be done.
+pub type GiveWay = fn(&mut Ctx) -> bool;
+
 impl Image {
     /// An image with these shapes and nothing else.
     #[must_use]
@@ -135,10 +135,28 @@ impl Image {
 }
 
 impl Ctx {
-    /// A builtin goes through so many bytes without giving way. From `LONG_WORK` on that uses up the slice: it takes
-    /// about as long as a slice of computing, and a loop around it must not do it for a slice's number of turns.
+    /// A context that belongs to no stack.
+    #[must_use]
+    pub fn new(heap: *mut Heap, image: *const Image) -> Ctx {
+        Ctx {
+            budget: 0,
+            stack_limit: 0,
+            trap: 0,
+            heap,
+            image,
+            fiber: std::ptr::null_mut(),
+            stack_base: 0,
+            trap_msg: std::ptr::null_mut(),
+            trap_frames: Vec::new(),
+            trap_recorded: false,
+            caught_frames: Vec::new(),
+        }
+    }
+
+    /// A builtin goes through so many bytes without giving way. A piece or more uses up the slice: a loop around it must
+    /// not do that for a slice's number of turns.
     pub fn works(&mut self, bytes: usize) {
-        if bytes >= LONG_WORK {
+        if bytes >= codec::PIECE {
             self.budget = self.budget.min(0);
         }
     }
