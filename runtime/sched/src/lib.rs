@@ -61,6 +61,7 @@ pub fn run(image: &'static Image) -> i32 {
 /// `run` with a given configuration.
 pub fn run_with(config: config::Config, image: &'static Image) -> i32 {
     sys::prepare_process();
+    sys::unblock_terminals();
     values::ctx::install_panic_hook();
     values::object::set_heap_limit(config.heap_bytes);
     let program = config.program.clone();

@@ -1,6 +1,7 @@
 //! Thin wrappers over the C library: clocks, error texts, descriptors. Clocks go through `clock_gettime`, so that a
 //! test can step them from outside.
 
+use crate::proc::pty;
 use std::ffi::CStr;
 use std::time::Instant;
 
@@ -121,6 +122,27 @@ pub fn blank(fd: i32) {
         if null >= 0 {
             let _ = libc::dup2(null, fd);
             let _ = libc::close(null);
+        }
+    }
+}
+
+/// Gives standard output and error, where they are terminals, open files of this process's own that do not block: a
+/// terminal says that it is ready when it has room for less than a line, and a write that blocks waits for the rest. One
+/// that cannot be opened anew (another user's) stays as it is.
+pub fn unblock_terminals() {
+    for (fd, path) in [(1, c"/proc/self/fd/1"), (2, c"/proc/self/fd/2")] {
+        // SAFETY: a terminated path; the descriptors are the process's own.
+        unsafe {
+            // To open the master's side would make another terminal.
+            if libc::isatty(fd) == 0 || pty::is_master(fd) {
+                continue;
+            }
+            let access = libc::fcntl(fd, libc::F_GETFL) & libc::O_ACCMODE;
+            let own = libc::open(path.as_ptr(), access | libc::O_NONBLOCK | libc::O_NOCTTY | libc::O_CLOEXEC);
+            if own >= 0 {
+                let _ = libc::dup2(own, fd);
+                let _ = libc::close(own);
+            }
         }
     }
 }

@@ -153,6 +153,14 @@ impl Ctx {
         }
     }
 
+    /// A builtin goes through so many bytes without giving way. A piece or more uses up the slice: a loop around it must
+    /// not do that for a slice's number of turns.
+    pub fn works(&mut self, bytes: usize) {
+        if bytes >= codec::PIECE {
+            self.budget = self.budget.min(0);
+        }
+    }
+
     /// Leaves a pending trap with `code` and `msg`. A trap that is already pending stays.
     pub fn raise(&mut self, code: i64, msg: &str) {
         if self.trap != 0 {

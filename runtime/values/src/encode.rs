@@ -39,7 +39,12 @@ pub unsafe fn encode(ctx: &mut Ctx, ty: TypeIdx, first: u64, second: u64) -> *mu
     let mut out = Builder::new(ctx, KIND_TEXT, 232);
     // SAFETY: the caller's promise.
     let refusal = match unsafe { write(&mut out, ty, first, second) } {
-        Ok(()) => return out.finish(),
+        Ok(()) => {
+            let made = out.finish();
+            // SAFETY: null or a fresh text.
+            ctx.works(unsafe { text::bytes(made) }.len());
+            return made;
+        }
         Err(refusal) => refusal,
     };
     drop(out);
