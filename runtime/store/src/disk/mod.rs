@@ -3,6 +3,11 @@
 //! A `Disk` is one directory. Names are plain file names in it. What `File::sync` and `Disk::sync_dir` have confirmed
 //! survives the loss of power; what was written since may be there or not, in any part and order.
 
+mod real;
+pub mod simulated;
+
+pub use real::{Directory, OpenError};
+
 use std::fmt;
 use std::io;
 use std::sync::Arc;
