@@ -72,7 +72,7 @@ impl Simulated {
         *self.machine.script.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(script);
     }
 
-    /// How many operations there have been.
+    /// How many operations there have been; none is counted after a cut.
     #[must_use]
     pub fn steps(&self) -> u64 {
         self.machine.lock().steps
@@ -126,10 +126,8 @@ impl Disk for Simulated {
     fn rename(&self, from: &str, to: &str) -> Result<(), Fault> {
         self.machine.whole("renaming", from, |state| {
             let id = state.names.id(from)?;
-            if from != to {
-                let replaced = state.names.id(to).ok();
-                state.change(vec![(from.to_owned(), Some(id), None), (to.to_owned(), replaced, Some(id))]);
-            }
+            let replaced = state.names.id(to).ok();
+            state.change(vec![(from.to_owned(), Some(id), None), (to.to_owned(), replaced, Some(id))]);
             Ok(())
         })
     }
@@ -229,15 +227,14 @@ impl Machine {
         let fault = |error| Fault { operation, path: name.to_owned(), error };
         let (step, begun) = {
             let mut state = self.lock();
+            state.check_power().map_err(fault)?;
             state.steps += 1;
             (Step { number: state.steps, operation, name: name.to_owned() }, state.time)
         };
         let script = self.script.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let action = script(&step);
         let mut state = self.lock();
-        if state.next_seed.is_some() {
-            return Err(fault(power_is_off()));
-        }
+        state.check_power().map_err(fault)?;
         match action {
             Action::Proceed => return whole(&mut state, begun).map_err(fault),
             Action::Fail(error) => {
@@ -300,6 +297,10 @@ impl State {
             names: Names::default(),
             next_seed: None,
         }
+    }
+
+    fn check_power(&self) -> io::Result<()> {
+        if self.next_seed.is_none() { Ok(()) } else { Err(power_is_off()) }
     }
 
     fn file(&mut self, id: u64) -> &mut Content {
