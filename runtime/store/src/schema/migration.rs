@@ -2,7 +2,7 @@
 //! converted.
 
 use super::matching::{Malformed, Matcher, Mismatch, StepNumber};
-use super::{ClassName, Column, Refusal, Schema, Table, Type};
+use super::{ClassName, Column, Refusal, Schema, Table, Type, TypeNumber};
 use crate::value::{Cell, Value};
 use abi::desc::Shapes;
 use abi::tables::TableDesc;
@@ -70,17 +70,16 @@ impl<'a> Migration<'a> {
         Some(Migration { old, new, matcher, tables })
     }
 
-    /// Whether records of the new schema need a segment of their own.
+    /// Whether records of the new schema need a segment of their own: they do unless nothing but fills is different.
     #[must_use]
     pub fn is_needed(&self) -> bool {
         let (old, new) = (self.old, self.new);
-        let column = |c: &Column| (c.name.clone(), c.ty);
         let same = |(a, b): (&Table, &Table)| {
             a.name == b.name
                 && a.label == b.label
                 && a.retired == b.retired
                 && a.indexes == b.indexes
-                && a.columns.iter().map(column).eq(b.columns.iter().map(column))
+                && a.columns.iter().map(declared).eq(b.columns.iter().map(declared))
         };
         old.types != new.types || old.tables.len() != new.tables.len() || !old.tables.iter().zip(&new.tables).all(same)
     }
@@ -273,6 +272,11 @@ fn kept(matcher: &mut Matcher<'_>, old: &Schema, new: &Schema, from: &Column, to
         true if old.ty(a).is_bare() => How::Word(step),
         true => How::Encoded(step),
     })
+}
+
+/// A column without its fill.
+fn declared(column: &Column) -> (&str, TypeNumber) {
+    (&column.name, column.ty)
 }
 
 /// The `@unique` columns.
