@@ -6,6 +6,7 @@
 //! one leaves no trace.
 #![deny(unsafe_code)]
 
+mod bytes;
 pub mod disk;
 mod key;
 mod lock;
@@ -13,6 +14,7 @@ mod memory;
 mod order;
 mod query;
 mod rows;
+pub mod schema;
 mod store;
 mod table;
 mod value;

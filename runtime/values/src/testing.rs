@@ -39,6 +39,7 @@ pub fn add_class(shapes: &mut Shapes, name: &str, fields: &[(&str, TypeIdx, Opti
     }
     shapes.classes.push(ClassDesc {
         name: name.to_string(),
+        package: None,
         kind: ClassKind::Record,
         size: offset,
         fields: descs,
