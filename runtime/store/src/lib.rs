@@ -9,6 +9,7 @@
 pub mod disk;
 mod key;
 mod lock;
+pub mod log;
 mod memory;
 mod order;
 mod query;
