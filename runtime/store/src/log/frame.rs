@@ -208,4 +208,13 @@ mod tests {
         let bytes = too_long.encode(seal.crc(64, &too_long.encode(0)));
         assert_eq!(seal.head(64, &bytes), None);
     }
+    #[test]
+    fn a_head_that_contradicts_itself_is_none() {
+        let seal = Seal::new(&[5; 16], 3);
+        for (seq, barrier) in [(0, 0), (9, 9), (9, 10), (u64::MAX, 3)] {
+            let head = Head { length: HEAD, seq, barrier, body_crc: 0, kind: 1 };
+            let bytes = head.encode(seal.crc(64, &head.encode(0)));
+            assert_eq!(seal.head(64, &bytes), None, "{seq} {barrier}");
+        }
+    }
 }

@@ -80,19 +80,19 @@ fn rec_6_a_crash_at_any_operation_loses_nothing_acknowledged() {
 #[test]
 fn rec_6_a_start_may_be_interrupted_and_repeated() {
     let mut torn = Vec::new();
-    for operation in 40..100 {
+    for operation in 30.. {
         let disk = Memory::default();
         let mut history = Run::default();
         disk.fail_at(operation, true);
         if !run(&disk, &mut history) {
             break;
         }
-        let image = disk.power_cut(&mut Random(operation));
-        if read(&Memory::from(image.clone())).unwrap().1.torn > 0 {
-            torn.push((image, history));
-        }
+        let images = (1..5).map(|seed| disk.power_cut(&mut Random(operation * 8 + seed)));
+        let image = images.into_iter().find(|image| read(&Memory::from(image.clone())).unwrap().1.torn > 0);
+        torn.extend(image.map(|image| (image, history)));
     }
-    assert!(torn.len() > 3, "{} torn tails", torn.len());
+    assert!(!torn.is_empty());
+    torn.truncate(12);
     for (image, history) in torn {
         let expected = verify(&image, &history, "before");
         let mut pending = vec![(image, 0)];

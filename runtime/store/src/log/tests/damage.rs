@@ -26,9 +26,13 @@ fn rec_3_the_last_segment_may_end_anywhere() {
         let mut cut = image.clone();
         let _ = cut.insert(last.clone(), bytes[..len].to_vec());
         let disk = Memory::from(cut);
-        assert_eq!(read(&disk).unwrap().0.entries, expected, "cut at {len}");
+        let (collect, found) = read(&disk).unwrap();
+        assert_eq!(collect.entries, expected, "cut at {len}");
+        assert_eq!(found.leftovers.contains(&last), len < 64 + 30, "cut at {len}");
 
         let log = open(&disk);
+        let Extent { number, bytes, .. } = *log.segments().last().unwrap();
+        assert!(disk.image()[&segment::name(number)].len() as u64 > bytes, "zeros are behind the end");
         let new = write(&log, Kind::Change, b"after the cut");
         drop(log);
         let found = entries(&disk.power_cut(&mut Random(len as u64 + 1))).unwrap();
@@ -61,24 +65,27 @@ fn rec_4_every_flipped_bit_is_damage_or_loses_the_last_batch_only() {
             image = disk.image();
         }
         let last = last_name(&image);
+        let preambles = read(&Memory::from(image.clone())).unwrap().0.preambles;
         let (mut damages, mut shorter) = (0, 0);
         for (name, bytes) in &image {
             for bit in 0..bytes.len() * 8 {
                 let mut flipped = image.clone();
                 flipped.get_mut(name).unwrap()[bit / 8] ^= 1 << (bit % 8);
-                match entries(&flipped) {
-                    Ok(found) => {
+                match read(&Memory::from(flipped)) {
+                    Ok((found, _)) => {
                         let what = format!("bit {bit} of {name}");
-                        if is_whole_or_lacks_the_last(&found, &written, &what) {
+                        assert_eq!(found.preambles, preambles, "{what}");
+                        if is_whole_or_lacks_the_last(&found.entries, &written, &what) {
                             assert_eq!(*name, last);
                             shorter += 1;
                         }
                     }
-                    Err(damage) => {
+                    Err(Error::Damage(damage)) => {
                         assert_eq!(damage.file, *name, "bit {bit}: {damage}");
                         assert!(damage.offset <= bit as u64 / 8, "bit {bit} of {name}: {damage}");
                         damages += 1;
                     }
+                    Err(error) => panic!("bit {bit} of {name}: {error:?}"),
                 }
             }
         }

@@ -4,6 +4,7 @@
 mod batches;
 mod crash;
 mod damage;
+mod document;
 mod memory;
 mod segments;
 
