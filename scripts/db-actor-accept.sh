@@ -65,7 +65,8 @@ refused A05 "no variable" "$built"
 for part in "db-actor: " Mark WO_DATA= WO_EPHEMERAL=1 "durable: false" "not there yet"; do has A05 "names $part" "$part" "$err"; done
 same A05 "begins with the program" "db-actor: " "${err:0:10}"
 refused A06 "woc run without a variable" "$WOC" run "$app"
-same A06 "begins with woc" "woc: " "${err:0:5}"
+woc="${WOC##*/}: "
+same A06 "begins with the name of the compiler" "$woc" "${err:0:${#woc}}"
 refused A07 "WO_DATA" WO_DATA=rows "$built"
 for part in WO_DATA=rows WO_EPHEMERAL=1 "not there yet"; do has A07 "names $part" "$part" "$err"; done
 refused A08 "both" WO_DATA=rows WO_EPHEMERAL=1 "$built"

@@ -104,6 +104,10 @@ fn dir_5_and_lim_1_lines_at_the_start() {
     assert_eq!(lines.len(), 2, "{stderr}");
     assert!(lines[0].starts_with("woc: ") && lines[0].contains("WO_EPHEMERAL=1"), "{stderr}");
     assert!(lines[1].starts_with("woc: ") && lines[1].contains("WO_DB_MB=0"), "{stderr}");
+    let out = tree.woc_env(&["run", "a.wo"], &[("WO_EPHEMRAL", "1")]);
+    assert_status(&out, 2);
+    let stderr = out.stderr_text();
+    assert!(stderr.starts_with("woc: WO_EPHEMRAL means nothing; did you mean WO_EPHEMERAL?\nwoc: `A` "), "{stderr}");
 }
 
 /// A program without durable tables starts under any of the variables; so does one whose library has a durable table in

@@ -43,6 +43,7 @@ fn a_filter_is_a_part_of_the_name() {
     let out = tree.woc(&["test", "t.wo", "--filter", "nothing"]);
     assert_status(&out, 0);
     assert_eq!(out.stdout_text(), "0 passed, 0 failed\n");
+    assert_eq!(out.stderr_text(), "woc: no test has `nothing` in its name\n");
     assert_usage(&tree.woc(&["test", "t.wo", "--filter"]));
     assert_usage(&tree.woc(&["test", "t.wo", "u.wo"]));
 }

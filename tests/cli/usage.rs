@@ -112,6 +112,13 @@ fn run_passes_the_status_and_arguments_on() {
     let out = tree.woc(&["run", "a.wo", "--", "one", "--two", "-D", "--", ""]);
     assert_status(&out, 7);
     assert_eq!(out.stdout_text(), "one\n--two\n-D\n--\n\n");
+    for unmarked in ["one", "--two"] {
+        let out = tree.woc(&["run", "a.wo", unmarked]);
+        assert_status(&out, 2);
+        let wanted =
+            format!("woc: unexpected argument '{unmarked}' found: what the program shall get stands behind `--`\n");
+        assert!(out.stderr_text().starts_with(&wanted), "{}", out.stderr_text());
+    }
     let out = tree.woc_env(&["run", "a.wo"], &[("WO_OPT", "0")]);
     assert_status(&out, 7);
     assert!(out.stdout.is_empty() && out.stderr.is_empty());
@@ -119,6 +126,29 @@ fn run_passes_the_status_and_arguments_on() {
     let out = tree.woc_env(&["run", "a.wo"], &[("WO_OPT", "fast")]);
     assert_status(&out, 2);
     assert!(out.stderr_text().starts_with("woc: WO_OPT is 0, 1 or a list of "), "{}", out.stderr_text());
+}
+
+/// Who names a file of a project where the directory is meant, and so misses what the other files declare, is told.
+#[test]
+fn a_file_of_a_project_is_read_alone() {
+    let tree = Tree::new(&[
+        ("p/wo.toml", b"name = \"p\"\n"),
+        ("p/main.wo", b"use kit\nfn main() { print(greeting()) }\n"),
+        ("p/kit/a.wo", b"pub fn greeting() -> Text { return \"hi\" }\nfn broken() -> Int { return \"\" }\n"),
+        ("q/main.wo", b"fn main() { print(greeting()) }\n"),
+    ]);
+    let hint = |form: &[&str]| {
+        let out = tree.woc(form);
+        assert_status(&out, 1);
+        out.stderr_text().lines().last().filter(|line| line.starts_with("woc: ")).map(str::to_owned)
+    };
+    let wanted = "woc: p/main.wo was read alone; to read its project, name the directory p instead".to_owned();
+    assert_eq!(hint(&["run", "p/main.wo"]), Some(wanted.clone()));
+    assert_eq!(hint(&["check", "p/main.wo"]), Some(wanted));
+    // What is wrong is not outside of the file; another form of reports; no project.
+    assert_eq!(hint(&["check", "p/kit/a.wo"]), None);
+    assert_eq!(hint(&["check", "--format", "short", "p/main.wo"]), None);
+    assert_eq!(hint(&["check", "q/main.wo"]), None);
 }
 
 #[test]

@@ -146,6 +146,11 @@ const FUNCTIONS_ARE_NO_VALUES: Advice =
 fn statement(found: &Found<'_>) -> Option<Advice> {
     let word = found.last_word();
     Some(match found.kind {
+        _ if word == "from" => no_row(found),
+        _ if found.before.contains("select ") && is_clause(found.text) => (
+            "the clauses of a query stand before its `select`: `where`, `order by`, `skip`, `take`",
+            if found.text == "limit" { "write `take n` in front of `select`" } else { "move it in front of `select`" },
+        ),
         K::FatArrow if word.is_empty() && found.before.trim_end().ends_with(')') => FUNCTIONS_ARE_NO_VALUES,
         K::Question if found.after.starts_with('.') => (
             "a value that may be nil is tested before it is used",
@@ -192,6 +197,18 @@ fn statement(found: &Found<'_>) -> Option<Advice> {
     })
 }
 
+/// `from Name`, `delete from Name`: SQL.
+fn no_row(found: &Found<'_>) -> Advice {
+    if found.before.contains("delete ") {
+        return ("`delete` removes one row", "write `for x in from x in Name where … select x { delete x }`");
+    }
+    ("a query gives its rows a name", "write `from x in Name where … select x`")
+}
+
+fn is_clause(word: &str) -> bool {
+    matches!(word, "where" | "order" | "orderby" | "skip" | "take" | "limit" | "group")
+}
+
 /// Statements of other languages, by their first word.
 fn started(word: &str) -> Option<Advice> {
     Some(match word {
@@ -213,6 +230,7 @@ fn started(word: &str) -> Option<Advice> {
         ),
         "foreach" => ("every loop over elements is a `for`", "write `for x in xs { … }`"),
         "until" | "unless" => ("conditions are negated by `not`", "write `while not c { … }` or `if not c { … }`"),
+        "update" => ("a row is changed by assigning to its columns", "write `row.column = value`"),
         "print" | "assert" => ("functions are called with parentheses", "write `print(text)`, `assert(condition)`"),
         _ => return None,
     })
@@ -229,10 +247,6 @@ fn block(found: &Found<'_>) -> Option<Advice> {
         K::LParen if matches!(found.head, "class" | "pub" | "type") => {
             ("a class has fields, not parameters", "write `class Name { field: Type }`")
         }
-        K::LParen if found.before.contains("spawn") => (
-            "`spawn` starts an object of a class with a `receive` method, not a function",
-            "write `spawn Name { field: value }`",
-        ),
         K::Nl => ("a block's `{` stands on the line of what it belongs to", "move the `{` up to the end of this line"),
         _ if matches!(found.head, "if" | "while" | "for" | "else" | "do") => {
             ("the body stands in braces, also if it is one statement", "write `{ … }`")
@@ -316,6 +330,9 @@ fn signature(found: &Found<'_>) -> Option<Advice> {
         ("`:` and the parameter's type", kind) if kind.is_name() && found.behind_type() => {
             ("a parameter's name stands before its type", "write `name: Type`")
         }
+        ("`:` and the parameter's type", kind) if kind.is_name() => {
+            ("a `:` stands between a parameter's name and its type", "write `name: Type`")
+        }
         ("`->` and a type, or `{` and the body", K::Nl) | ("`{` and the body", K::Nl) => {
             ("a body's `{` stands on the line of its function", "move the `{` up to the end of this line")
         }
@@ -324,6 +341,12 @@ fn signature(found: &Found<'_>) -> Option<Advice> {
             ("`?->` marks a result that may be nil", "write `?-> Type`, or leave the `?` out")
         }
         ("`,`", K::Gt) => ("a map has a type of keys and one of values", "write `map<K, V>`"),
+        ("a result type, or the end of the line", K::Semi) => {
+            ("each signature stands on a line of its own", "leave the `;` out")
+        }
+        ("a result type, or the end of the line", K::Fn) => {
+            ("each signature stands on a line of its own", "break the line before `fn`")
+        }
         ("a signature or `}`", _) => ("an interface holds signatures", "write `fn name(arg: Type) -> Type`"),
         ("`,` or `)`", K::Semi) => ("parameters and arguments are separated by commas", "write `,`"),
         ("`,` or `)`", K::Assign) if found.behind_type() => {
@@ -338,6 +361,9 @@ fn binding(found: &Found<'_>) -> Option<Advice> {
     Some(match (found.wanted, found.kind) {
         ("`=`" | "`=` or `:` and a type", K::Nl | K::RBrace | K::Semi) => {
             ("a local has a value from the start", "write `let name = value`, or `let name: ?T = nil`")
+        }
+        ("`=` or `:` and a type", K::Int | K::Float | K::Str | K::StrOpen) => {
+            ("the `=` between the name and its value is missing", "write `let name = value`")
         }
         ("`=` or `:` and a type", K::Comma) => ("one `let` makes one local", "write a `let` for each"),
         ("`=` and a literal", K::Colon) => {
@@ -355,6 +381,10 @@ fn binding(found: &Found<'_>) -> Option<Advice> {
         ("the name of the local", K::LParen | K::LBrace | K::LBracket) => {
             ("one `let` makes one local", "write a `let` for each, from a field or an element")
         }
+        ("the name of the loop variable", K::LParen) if found.after.contains(" in ") => (
+            "a `for` names its variables without parentheses",
+            "write `for x in xs { … }` or `for key, value in m { … }`",
+        ),
         ("the name of the loop variable", K::LParen) => (
             "a `for` walks a `multi` or a `map`",
             "write `for x in xs { … }`; to count, `let i = 0` and `while i < n { …; i += 1 }`",
@@ -401,6 +431,7 @@ fn member(found: &Found<'_>) -> Option<Advice> {
             "write `name: ?Type`",
         ),
         ("a field, `fn`, `const` or `}`", K::Let) => ("a field has no `let`", "write `name: Type = default`"),
+        ("a field, `fn`, `const` or `}`", K::Semi) => ("a method ends with its block", "leave the `;` out"),
         ("`=`, `,`, the end of the line or `}`" | "`,`, the end of the line or `}`", K::Semi) => {
             ("fields are separated by line breaks or commas", "leave the `;` out")
         }
@@ -421,16 +452,29 @@ fn value(found: &Found<'_>) -> Option<Advice> {
         }
         ("`,` or `)`", K::FatArrow) => FUNCTIONS_ARE_NO_VALUES,
         ("`)`", K::Comma) => ("there are no tuples", "declare a class or a record for several values"),
+        ("`,` or `]`", K::For) => {
+            ("a list literal holds its elements", "start with `let out: multi T = []` and `push` in a loop")
+        }
         ("`]`", K::Comma) => ("an index is one expression", "write `a[i][j]`"),
         ("the name of a field or method", _)
             if found.before.trim_end_matches('.').ends_with(|c: char| c.is_ascii_digit()) =>
         {
             POINT
         }
+        ("the name of a field or method", _) if found.text.starts_with(|c: char| c.is_ascii_alphabetic()) => {
+            ("reserved words are not names of members", "look up the member's name, which is another one")
+        }
         ("`,` or `:`", K::If) => ("a `case` has no condition", "test it inside of the arm"),
         ("`case`, `default` or `}`", _) => {
             ("every arm begins with `case` or `default`", "write `case value: …` or `default: …`")
         }
+        ("the name of a class", K::LParen) => {
+            ("`spawn` and `insert` are followed by a class and its fields", "leave the parentheses out")
+        }
+        ("a statement", K::Semi) => (
+            "a statement ends once: `if`, `while` and `for` with their block, others at the line break or with a `;`",
+            "leave the `;` out",
+        ),
         ("a statement", K::Case | K::Default) => {
             ("an arm stands inside of a `switch`", "write `switch x { case 1: … }`")
         }
@@ -470,6 +514,9 @@ fn value(found: &Found<'_>) -> Option<Advice> {
 }
 
 fn declaration(found: &Found<'_>) -> Advice {
+    if found.kind == K::Semi {
+        return ("a declaration ends with its `}`", "leave the `;` out");
+    }
     if found.kind == K::RBrace {
         return ("every `}` closes a `{`", "remove this `}`, or look for one too many above");
     }

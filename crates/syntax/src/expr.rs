@@ -310,7 +310,7 @@ fn contextual(inp: &mut Input<'_, '_>, nb: bool) -> Res<Expr> {
             let _ = bump(inp);
             skip_newlines(inp);
             let class = name(inp, "the name of a class")?;
-            let (fields, close) = constructor_fields(inp)?;
+            let (fields, close) = fields_of(inp, "insert", &class)?;
             let span = inp.state().span(token.start, close.end);
             Ok(Expr { kind: ExprKind::Insert { class, fields }, span })
         }
@@ -369,9 +369,39 @@ fn constructor_in_condition<T>(inp: &mut Input<'_, '_>, class: &Ident) -> Res<T>
 fn spawn(inp: &mut Input<'_, '_>) -> Res<Expr> {
     let token = bump(inp);
     let class = name(inp, "the name of a class")?;
-    let (fields, close) = constructor_fields(inp)?;
+    let (fields, close) = fields_of(inp, "spawn", &class)?;
     let span = inp.state().span(token.start, close.end);
     Ok(Expr { kind: ExprKind::Spawn { class, fields }, span })
+}
+
+/// The fields behind `spawn Name` or `insert Name`; without them the help repeats what was written, with braces, if it
+/// may be a class.
+fn fields_of(inp: &mut Input<'_, '_>, word: &str, class: &Ident) -> Res<(Vec<(Ident, Expr)>, Token)> {
+    let at = peek(inp);
+    if at.kind == K::LBrace {
+        return constructor_fields(inp);
+    }
+    let is_class = class.name.starts_with(|c: char| c.is_ascii_uppercase());
+    let (note, help) = match (word, is_class) {
+        ("insert", _) => (
+            "`insert` makes a row of the fields that follow the name of its class, not of an object",
+            format!("write `insert {} {{ field: value }}`", if is_class { &class.name } else { "Name" }),
+        ),
+        (_, true) => (
+            "`spawn` makes the object that becomes the actor; its braces stand there even if they are empty",
+            format!("write `spawn {} {{}}`, with the fields that have no default between the braces", class.name),
+        ),
+        (_, false) => (
+            "`spawn` makes an object of a class with a `receive` method; it takes no function and no object that exists",
+            "write `spawn Name { field: value }`".to_owned(),
+        ),
+    };
+    let found = inp.state().describe(at);
+    let diagnostic = Diagnostic::error(101, span_of(inp, at), format!("expected `{{` and the fields, found {found}"))
+        .label("expected `{`")
+        .note(note)
+        .help(help);
+    special(at, diagnostic)
 }
 
 /// `{ f: e, … }` with an optional trailing comma.

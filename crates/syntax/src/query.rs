@@ -5,7 +5,7 @@ use diagnostics::Diagnostic;
 
 use crate::ast::{Expr, ExprKind, Query};
 use crate::expr::sub;
-use crate::state::{Input, Res, bump, eat, expect, name, past_newlines, peek, skip_newlines, span_of, special};
+use crate::state::{Input, Res, bump, eat, expect, name, past_newlines, peek, skip_newlines, span_of, special, text};
 use crate::token::K;
 
 /// At `from`, which is followed by a name and `in`.
@@ -38,12 +38,14 @@ pub(crate) fn query(inp: &mut Input<'_, '_>, nb: bool) -> Res<Expr> {
     if past_newlines(inp) == K::Select {
         skip_newlines(inp);
     }
-    need(
-        inp,
-        K::Select,
-        "`select`",
-        "a query ends with `select`, after its clauses in the order `where`, `group`, `order by`, `skip`, `take`",
-    )?;
+    let at = peek(inp);
+    let help = match (at.kind, text(inp, at)) {
+        (K::Assign, _) => "write `==` to compare",
+        (_, b"orderby") => "write `order by`, in two words",
+        (_, b"limit") => "write `take`",
+        _ => "a query ends with `select`, after its clauses in the order `where`, `group`, `order by`, `skip`, `take`",
+    };
+    need(inp, K::Select, "`select`", help)?;
     let select = sub(inp, nb)?;
     let span = span_of(inp, first).to(select.span);
     Ok(Expr { kind: ExprKind::Query(Box::new(Query { var, source, filters, group, order, skip, take, select })), span })

@@ -5,7 +5,7 @@ use std::os::unix::ffi::OsStringExt as _;
 use std::path::Path;
 
 use diagnostics::Diagnostic;
-use diagnostics::render::{SourceFile, render};
+use diagnostics::render::{Format, SourceFile, render};
 use project::{Project, ProjectFile};
 
 use crate::options::{Action, Invocation, Stage, USAGE, help_text};
@@ -16,6 +16,9 @@ pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 const OK: i32 = 0;
 const ERRORS: i32 = 1;
+
+/// Unknown classes, functions of modules without `use`, unknown modules, types and names.
+const UNRESOLVED: [u16; 5] = [207, 210, 216, 225, 403];
 
 /// Carries `invocation` out; the result is the exit status.
 pub fn execute(invocation: &Invocation) -> i32 {
@@ -69,7 +72,26 @@ impl Session<'_> {
             let files: Vec<SourceFile> = self.project.files.iter().map(source).collect();
             output::stderr(&render(&mut self.diagnostics, &files, self.invocation.format, output::color()));
         }
+        if failed && self.invocation.format == Format::Human {
+            self.mention_project();
+        }
         failed
+    }
+
+    /// Where one file of a project is read alone and names something that is not in it: says so.
+    fn mention_project(&self) {
+        let is_missing = |d: &Diagnostic| d.is_error() && UNRESOLVED.contains(&d.code.number);
+        if self.project.kind != project::Kind::File || !self.diagnostics.iter().any(is_missing) {
+            return;
+        }
+        let file = &self.project.root;
+        let Some(dir) = file.ancestors().skip(1).find(|dir| dir.join(project::MANIFEST).is_file()) else { return };
+        let dir = if dir.as_os_str().is_empty() { Path::new(".") } else { dir };
+        output::stderr(&format!(
+            "woc: {} was read alone; to read its project, name the directory {} instead\n",
+            printable(file),
+            printable(dir)
+        ));
     }
 
     /// All stages of the front end, and the report. The error is the exit status.
@@ -88,11 +110,11 @@ impl Session<'_> {
 
     /// The refusal of a program without an entry.
     fn no_main(&self) -> i32 {
-        let kind = match self.project.kind {
-            project::Kind::Library => "library",
-            _ => "program",
+        let (kind, way) = match self.project.kind {
+            project::Kind::Library => ("library", "test it with `woc test`"),
+            _ => ("program", "declare `fn main() { … }`"),
         };
-        output::stderr(&format!("woc: {kind} `{}` has no `main` to run\n", self.project.name));
+        output::stderr(&format!("woc: {kind} `{}` has no `main` to run: {way}\n", self.project.name));
         USAGE
     }
 
@@ -102,6 +124,10 @@ impl Session<'_> {
         self.diagnostics = diagnostics;
         hir
     }
+}
+
+fn printable(path: &Path) -> String {
+    path.to_string_lossy().replace(char::is_control, "\u{fffd}")
 }
 
 /// Prints why there is no project; gives the exit status.

@@ -179,9 +179,14 @@ pub fn parse(args: Vec<OsString>) -> Result<Invocation, i32> {
     if let Some(text) = unknown_command(&args) {
         return Err(usage_error(&text));
     }
+    let is_run = args.get(1).is_some_and(|word| word == "run");
     let cli = match Cli::try_parse_from(accepted_spellings(args)) {
         Ok(cli) => cli,
         Err(e) if matches!(e.kind(), ErrorKind::DisplayHelp) => return Ok(plain(Action::Help)),
+        Err(e) if is_run && matches!(e.kind(), ErrorKind::UnknownArgument) => {
+            let text = first_paragraph(&e.to_string());
+            return Err(usage_error(&format!("{text}: what the program shall get stands behind `--`")));
+        }
         Err(e) => return Err(usage_error(&first_paragraph(&e.to_string()))),
     };
     if let Some(bad) = cli.common.define.iter().find(|name| !is_flag_name(name)) {

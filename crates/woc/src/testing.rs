@@ -24,6 +24,9 @@ const LIMIT_MS: u32 = 60_000;
 pub fn run_all(invocation: &Invocation, path: &Path, tests: &[TestBlock<'_>], filter: Option<&str>) -> bool {
     let wanted = |test: &TestBlock<'_>| filter.is_none_or(|text| test.name.contains(text));
     let chosen: Vec<usize> = (0..tests.len()).filter(|i| tests.get(*i).is_some_and(wanted)).collect();
+    if let (Some(text), true) = (filter, chosen.is_empty()) {
+        output::stderr(&format!("woc: no test has `{}` in its name\n", text.replace(char::is_control, "\u{fffd}")));
+    }
     let limit = limit();
     let next = AtomicUsize::new(0);
     let workers = std::thread::available_parallelism().map_or(1, usize::from).min(chosen.len());

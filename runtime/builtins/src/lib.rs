@@ -5,6 +5,8 @@ mod io;
 mod pure;
 pub mod tables;
 
+use sched::config;
+
 /// Name and address of every runtime function, each once.
 pub fn functions() -> impl Iterator<Item = (&'static str, *const u8)> {
     pure::functions().into_iter().chain(io::functions()).chain(tables::functions())
@@ -13,8 +15,12 @@ pub fn functions() -> impl Iterator<Item = (&'static str, *const u8)> {
 /// Opens the program's tables and runs it to its end; gives the process's exit status.
 #[must_use]
 pub fn run(image: &'static values::ctx::Image) -> i32 {
-    let variable = |name: &str| std::env::var_os(name).map(|value| value.to_string_lossy().into_owned());
-    let opened = tables::open(&image.shapes, &sched::config::program_name(), sched::config::memory, variable);
+    let program = config::program_name();
+    let names = std::env::vars_os().map(|(name, _)| name.to_string_lossy().into_owned());
+    for line in config::misspelt(&program, names) {
+        sched::sys::stderr_line(&line);
+    }
+    let opened = tables::open(&image.shapes, &program, config::memory, config::variable);
     for line in opened.notices.iter().chain(&opened.refusal) {
         sched::sys::stderr_line(line);
     }

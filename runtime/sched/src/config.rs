@@ -41,6 +41,12 @@ pub struct Read {
     pub refusal: Option<String>,
 }
 
+/// The value of a variable; one that is not UTF-8 with replacement characters, so that it is refused with a notice.
+#[must_use]
+pub fn variable(name: &str) -> Option<String> {
+    std::env::var_os(name).map(|value| value.to_string_lossy().into_owned())
+}
+
 /// Reads the variables through `get`.
 pub fn read(program: &str, get: impl Fn(&str) -> Option<String>) -> Read {
     let mut notices = Vec::new();
@@ -67,8 +73,16 @@ pub fn read(program: &str, get: impl Fn(&str) -> Option<String>) -> Read {
     let proc_max = size(number("WO_PROC_MAX", 1, int), 256);
     let heap_mb = number("WO_HEAP_MB", 1, 1_048_576);
     let heap_bytes = heap_mb.map_or_else(|| memory() / 2, |mb| mb.unsigned_abs() << 20);
-    let trace = get("WO_TRACE").as_deref() == Some("1");
-    let stats = get("WO_STATS").as_deref() == Some("1");
+    let mut flag = |name: &str| match get(name).as_deref() {
+        Some("1") => true,
+        None | Some("" | "0") => false,
+        Some(other) => {
+            notices.push(format!("{program}: {name}={other} means nothing, {name}=1 switches it on; ignored"));
+            false
+        }
+    };
+    let trace = flag("WO_TRACE");
+    let stats = flag("WO_STATS");
     let refusal = (get("WO_IO").as_deref() == Some("uring"))
         .then(|| format!("{program}: WO_IO=uring: io_uring is not available here"));
     Read {
@@ -92,6 +106,58 @@ pub fn read(program: &str, get: impl Fn(&str) -> Option<String>) -> Read {
         notices,
         refusal,
     }
+}
+
+/// What `woc` and the programs it makes read.
+const VARIABLES: [&str; 23] = [
+    "WO_CA_BUNDLE",
+    "WO_CHECKPOINT_BYTES",
+    "WO_CHECKPOINT_RATIO",
+    "WO_CONNECT_MS",
+    "WO_DATA",
+    "WO_DB_MB",
+    "WO_DRAIN_MS",
+    "WO_EPHEMERAL",
+    "WO_HEAP_MB",
+    "WO_IO",
+    "WO_MAILBOX",
+    "WO_OPT",
+    "WO_PERF",
+    "WO_POOL",
+    "WO_PROC_MAX",
+    "WO_REDUCTIONS",
+    "WO_SHARDS",
+    "WO_STACK_KB",
+    "WO_STATS",
+    "WO_TEST_MS",
+    "WO_TLS_HANDSHAKE_MS",
+    "WO_TRACE",
+    "WO_WAL_STATS",
+];
+
+/// Notices about the names that look like misspelt `VARIABLES`: one letter is wrong, or the unit is missing. Other
+/// names are the program's own.
+pub fn misspelt(program: &str, names: impl Iterator<Item = String>) -> Vec<String> {
+    let mut notices = Vec::new();
+    for name in names.filter(|name| !VARIABLES.contains(&name.as_str())) {
+        let lacks_unit = |v: &str| name.len() > 3 && v.strip_prefix(&name).is_some_and(|rest| rest.starts_with('_'));
+        if let Some(meant) = VARIABLES.iter().find(|v| lacks_unit(v) || one_edit(name.as_bytes(), v.as_bytes())) {
+            notices.push(format!("{program}: {name} means nothing; did you mean {meant}?"));
+        }
+    }
+    notices.sort_unstable();
+    notices
+}
+
+/// A letter inserted, removed, replaced, or swapped with its neighbour.
+fn one_edit(a: &[u8], b: &[u8]) -> bool {
+    let same = a.iter().zip(b).take_while(|(x, y)| x == y).count();
+    let (a, b) = (a.get(same..).unwrap_or_default(), b.get(same..).unwrap_or_default());
+    let inserted = matches!(a, [_, rest @ ..] if rest == b);
+    let removed = matches!(b, [_, rest @ ..] if rest == a);
+    let replaced = matches!((a, b), ([_, a @ ..], [_, b @ ..]) if a == b);
+    let swapped = matches!((a, b), ([x, y, a @ ..], [v, w, b @ ..]) if (x, y) == (w, v) && a == b);
+    inserted || removed || replaced || swapped
 }
 
 /// Bytes of memory the process may use: physical memory or the limit of its control group, whichever is smaller.
@@ -132,6 +198,38 @@ mod tests {
         assert_eq!((r.config.mailbox, r.config.reductions, r.config.pool), (1024, 7, 16));
         assert_eq!(r.notices.len(), 2);
         assert!(r.notices.iter().any(|n| n.contains("WO_POOL") && n.contains("many")));
+    }
+
+    #[test]
+    fn a_switch_that_is_neither_on_nor_off_gives_a_notice() {
+        let stats = |value: &str| {
+            let read = super::read("p", |n| (n == "WO_STATS").then(|| value.into()));
+            (read.config.stats, read.notices)
+        };
+        assert_eq!(stats("1"), (true, vec![]));
+        assert_eq!(stats("0"), (false, vec![]));
+        assert_eq!(stats(""), (false, vec![]));
+        let notice = "p: WO_STATS=yes means nothing, WO_STATS=1 switches it on; ignored";
+        assert_eq!(stats("yes"), (false, vec![notice.to_owned()]));
+    }
+
+    #[test]
+    fn names_that_look_misspelt_give_a_notice() {
+        let notices = |name: &str| super::misspelt("p", std::iter::once(name.to_owned()));
+        let cases = [
+            ("WO_SHARD", "WO_SHARDS"),
+            ("WO_SHARDSS", "WO_SHARDS"),
+            ("WO_SHRADS", "WO_SHARDS"),
+            ("WO_STACK_MB", "WO_STACK_KB"),
+            ("WO_EPHEMRAL", "WO_EPHEMERAL"),
+            ("WO_HEAP", "WO_HEAP_MB"),
+        ];
+        for (name, meant) in cases {
+            assert_eq!(notices(name), [format!("p: {name} means nothing; did you mean {meant}?")]);
+        }
+        for own in ["WO_", "WO", "WO_HOME", "WO_SHARDS_FILE", "PATH"].into_iter().chain(super::VARIABLES) {
+            assert!(notices(own).is_empty(), "{own}");
+        }
     }
 
     #[test]

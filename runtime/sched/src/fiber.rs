@@ -41,6 +41,8 @@ pub enum Wait {
     Resolve,
     /// Room in a full mailbox.
     Space,
+    /// A write of the store becomes durable.
+    Commit,
 }
 
 /// How a wait ended.

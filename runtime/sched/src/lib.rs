@@ -18,6 +18,7 @@ mod atomics;
 pub mod config;
 mod counts;
 mod descriptor;
+pub mod durable;
 pub mod fiber;
 mod handle;
 mod inbox;
@@ -46,7 +47,7 @@ use values::ctx::Image;
 /// Runs a program to its end and gives the process's exit status. Prints start-up notices, the report of a trap that
 /// left `main`, and the counters where `WO_STATS` asks for them.
 pub fn run(image: &'static Image) -> i32 {
-    let read = config::read(&config::program_name(), |name| std::env::var(name).ok());
+    let read = config::read(&config::program_name(), config::variable);
     for notice in &read.notices {
         sys::stderr_line(notice);
     }

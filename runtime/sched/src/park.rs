@@ -10,7 +10,7 @@ pub fn stop_outcome(wait: Wait) -> Option<Outcome> {
     match wait {
         Wait::Sleep | Wait::InputDl => Some(Outcome::Stop),
         Wait::Input | Wait::Resolve => Some(Outcome::Unwind),
-        Wait::Write | Wait::Call | Wait::Pool | Wait::Space => None,
+        Wait::Write | Wait::Call | Wait::Pool | Wait::Space | Wait::Commit => None,
     }
 }
 

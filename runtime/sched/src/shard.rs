@@ -10,7 +10,7 @@ use crate::stack::Stacks;
 use crate::stats::Counters;
 use crate::timer::{Due, Timers};
 use crate::trace::{self, Trace};
-use crate::{park, proc, shim, stop, sys};
+use crate::{durable, park, proc, shim, stop, sys};
 use abi::desc::Reply;
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -103,6 +103,8 @@ pub struct Shard {
     /// Per shard: what is to be handed over; and the shards that something is for.
     outbox: Vec<Vec<Post>>,
     addressed: Vec<u16>,
+    /// Fibers whose writes are not durable yet, in the order of the writes.
+    pub commits: VecDeque<durable::Waiting>,
     /// Pool operations whose result has not come.
     pub pool_busy: i64,
     /// Writes that wait for room, and senders that give way: neither waits for ever.
@@ -192,6 +194,7 @@ impl Shard {
             reclaiming: false,
             afters: Vec::new(),
             free_afters: Vec::new(),
+            commits: VecDeque::new(),
             pool_busy: 0,
             work_waiting: 0,
             waits: 0,
@@ -511,6 +514,8 @@ impl Shard {
             self.stop();
         }
         trace::answer(self);
+        durable::halt_if_failed(self);
+        durable::settle(self);
         let posts = self.take_posts();
         let now = if look { sys::monotonic() } else { now };
         if posts > 0 && self.shared().spins {

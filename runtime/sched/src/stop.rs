@@ -7,7 +7,7 @@ static INSTALLED: AtomicBool = AtomicBool::new(false);
 static LATCH: AtomicBool = AtomicBool::new(false);
 static INTERRUPTS: AtomicI32 = AtomicI32::new(0);
 /// Most shards.
-const SHARDS: usize = 256;
+pub const SHARDS: usize = 256;
 /// Eventfds of the shards, 0 for none.
 static WAKE: [AtomicI32; SHARDS] = [const { AtomicI32::new(0) }; SHARDS];
 
@@ -31,6 +31,21 @@ pub fn wake_all() {
     }
     // SAFETY: as above.
     unsafe { *libc::__errno_location() = errno };
+}
+
+/// Wakes one shard.
+pub fn wake(shard: usize) {
+    let one = 1u64;
+    if let Some(fd) = WAKE.get(shard).map(|w| w.load(Ordering::Acquire)).filter(|fd| *fd > 0) {
+        // SAFETY: the bytes are readable.
+        let _ = unsafe { libc::write(fd, (&raw const one).cast(), 8) };
+    }
+}
+
+/// Shards that signals wake.
+#[must_use]
+pub fn watched() -> usize {
+    WAKE.iter().filter(|w| w.load(Ordering::Acquire) > 0).count()
 }
 
 /// The latch, without installing anything.

@@ -174,6 +174,7 @@ fn waits_for(wait: Wait) -> &'static str {
         Wait::Pool => "helper thread",
         Wait::Resolve => "name lookup",
         Wait::Space => "room in a mailbox",
+        Wait::Commit => "durable write",
     }
 }
 

@@ -208,7 +208,7 @@ impl<'a> Cx<'_, 'a> {
     ) -> Expr {
         let name = &member.name;
         let Some(func) = self.env.method(class, name) else {
-            let near = self.near_method(class, name);
+            let near = self.near_method(class, name).map(|near| format!("did you mean `{near}`?"));
             return self.fail(
                 Diagnostic::error(403, member.span, format!("`{first}` has no static function `{name}`"))
                     .label("unknown function")
@@ -231,10 +231,10 @@ impl<'a> Cx<'_, 'a> {
         self.env.program.funcs.get(func.0 as usize).is_some_and(|f| f.is_static)
     }
 
-    fn near_method(&self, class: crate::hir::ClassId, name: &str) -> Option<String> {
+    pub(super) fn near_method(&self, class: crate::hir::ClassId, name: &str) -> Option<String> {
         let methods = self.env.program.classes.get(class.0 as usize).map(|c| c.methods.as_slice()).unwrap_or_default();
         let names = methods.iter().filter_map(|m| self.env.program.funcs.get(m.0 as usize)).map(|f| f.name.as_str());
-        self.near(name, names).map(|near| format!("did you mean `{near}`?"))
+        self.near(name, names)
     }
 
     /// A call of a resolved function; `recv` is the receiver of a method or extension, already of its type.
@@ -353,7 +353,7 @@ impl<'a> Cx<'_, 'a> {
                 }
                 Some(func) => self.call_func(func, Some(recv), name, args, span),
                 None => {
-                    let near = self.near_method(class, name);
+                    let near = self.near_method(class, name).map(|near| format!("did you mean `{near}`?"));
                     let is_field = self.env.field(class, name).is_some();
                     let help =
                         if is_field { Some(format!("`{name}` is a field; fields are not called")) } else { near };
@@ -362,7 +362,7 @@ impl<'a> Cx<'_, 'a> {
             },
             TyKind::Iface(iface) => self.call_iface(iface, recv, member, args, span),
             TyKind::Row(class) => {
-                let is_table = self.env.program.classes.get(class.0 as usize).is_some_and(|c| c.is_table);
+                let is_table = self.env.is_table(class);
                 if let Some(func) = method
                     && is_table
                     && !self.func_is_static(func)

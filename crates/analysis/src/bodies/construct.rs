@@ -21,7 +21,7 @@ pub(super) struct Fields {
 impl<'a> Cx<'_, 'a> {
     pub(super) fn construct(&mut self, class: &ast::Ident, fields: &'a [(ast::Ident, ast::Expr)], span: Span) -> Expr {
         let Some(id) = self.class_named(class) else { return self.error(span) };
-        if self.env.program.classes.get(id.0 as usize).is_some_and(|c| c.is_table) {
+        if self.env.is_table(id) {
             return self.fail(
                 Diagnostic::error(250, span, format!("`{}` is a table: its rows are not objects", class.name))
                     .label("object of a table class")
@@ -36,21 +36,24 @@ impl<'a> Cx<'_, 'a> {
 
     pub(super) fn spawn(&mut self, class: &ast::Ident, fields: &'a [(ast::Ident, ast::Expr)], span: Span) -> Expr {
         let Some(id) = self.class_named(class) else { return self.error(span) };
-        let target = if self.env.program.classes.get(id.0 as usize).is_some_and(|c| c.is_table) {
-            Err("it is a table".to_owned())
-        } else {
-            self.env.receive_of(id)
-        };
+        let target = if self.env.is_table(id) { Err("it is a table".to_owned()) } else { self.env.receive_of(id) };
         let (receive, message) = match target {
             Ok((receive, message, _)) => (receive, message),
             Err(why) => {
+                let has_it = self.env.method(id, "receive").is_some();
+                let meant = if has_it { None } else { self.near_method(id, "receive") };
                 return self.fail(
                     Diagnostic::error(221, class.span, format!("`{}` cannot be spawned: {why}", class.name))
                         .label("not an actor class")
                         .note(
                             "an actor class has one `fn receive(msg: M)`, `M` a class, record or union, bare or `mut`",
                         )
-                        .help(format!("write `fn receive(msg: M)` in `{}` with a class `M` of its own", class.name)),
+                        .help(match meant {
+                            Some(meant) => format!("did you mean `receive`? `{}` has a method `{meant}`", class.name),
+                            None => {
+                                format!("write `fn receive(msg: M)` in `{}` with a class `M` of its own", class.name)
+                            }
+                        }),
                 );
             }
         };

@@ -139,7 +139,7 @@ impl<'a> Cx<'_, 'a> {
             return self.fail(
                 Diagnostic::error(403, span, format!("`{name}` is a function, not a value"))
                     .label("a function without a call")
-                    .note("functions are not values; they can only be called")
+                    .note("functions are not values; what is called later is an object, passed where an interface is expected")
                     .help(format!("call it: `{name}(…)`")),
             );
         }
@@ -158,6 +158,9 @@ impl<'a> Cx<'_, 'a> {
                     format!("name a variant alone, as `{}`", first.map_or("First", |v| v.name.as_str()))
                 }
                 Some(NamedType::Iface(_)) => "construct a class that satisfies it".to_owned(),
+                Some(NamedType::Class(id)) if self.env.is_table(id) => {
+                    format!("a query gives its rows: `from x in {name} select x`")
+                }
                 _ => format!("construct one: `{name} {{ … }}`"),
             };
             report = Diagnostic::error(403, span, format!("`{name}` is a type, not a value"))
@@ -295,6 +298,9 @@ impl<'a> Cx<'_, 'a> {
             .and_then(|c| self.near(&field.name, c.fields.iter().map(|f| f.name.as_str())));
         let is_method = self.env.method(class, &field.name).is_some();
         let help = match near {
+            _ if self.env.is_table(class) && field.name == "id" => {
+                "a row is its id: use it as an `Int`, as in `let id: Int = row`".to_owned()
+            }
             _ if is_method => format!("`{}` is a method: call it with `{}(…)`", field.name, field.name),
             Some(near) => format!("did you mean `{near}`?"),
             None => format!("declare the field in `{name}`, or use one that it has"),

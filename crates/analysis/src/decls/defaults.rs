@@ -149,18 +149,25 @@ impl Checker<'_, '_> {
                         );
                     }
                     ConstLookup::None if self.env.is_unread(name) => {}
-                    ConstLookup::None => self.diags.push(
-                        Diagnostic::error(
-                            403,
-                            site.span,
-                            format!("the default of `{}` is not a constant: `{name}`", site.slot),
-                        )
-                        .label("no constant has this name")
-                        .note(
-                            "defaults are literals, constants, `nil`, `now`, `[]`, `{}`, lists of these, and `Name {}`",
-                        )
-                        .help(format!("declare `const {name} = …`, or give the field in every constructor")),
-                    ),
+                    ConstLookup::None => {
+                        let (label, help) = if self.env.variant(site.file, name).is_empty() {
+                            ("no constant has this name", format!("declare `const {name} = …`, or give"))
+                        } else {
+                            ("a variant is no default", "leave the default out, and give".to_owned())
+                        };
+                        self.diags.push(
+                            Diagnostic::error(
+                                403,
+                                site.span,
+                                format!("the default of `{}` is not a constant: `{name}`", site.slot),
+                            )
+                            .label(label)
+                            .note(
+                                "defaults are literals, constants, `nil`, `now`, `[]`, `{}`, lists of these, and `Name {}`",
+                            )
+                            .help(format!("{help} the field in every constructor")),
+                        );
+                    }
                 }
                 None
             }
