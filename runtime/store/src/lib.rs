@@ -10,6 +10,7 @@ mod bytes;
 pub mod disk;
 mod key;
 mod lock;
+pub mod log;
 mod memory;
 mod order;
 mod query;

@@ -1,0 +1,376 @@
+//! Reads the log: which segments there are, every record of those that are needed, in order, and where the log ends.
+//! Nothing is changed on the way; `settle` does that once everything has been checked.
+//!
+//! Any bytes may be in the files. No length is used before it was checked against the file, and memory is bounded by
+//! the largest record.
+
+use super::frame::{self, HEAD, Head, Kind, Seal, align};
+use super::segment::{self, Preamble, Segment};
+use crate::disk::{Disk, Fault, File};
+use std::fmt;
+
+/// Bytes that are not what was written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Damage {
+    /// Name of the file in the store's directory.
+    pub file: String,
+    pub offset: u64,
+    pub reason: String,
+}
+
+impl Damage {
+    pub(super) fn new(segment: u64, offset: u64, reason: impl Into<String>) -> Damage {
+        Damage { file: segment::name(segment), offset, reason: reason.into() }
+    }
+}
+
+impl fmt::Display for Damage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} is damaged at offset {}: {}", self.file, self.offset, self.reason)
+    }
+}
+
+/// Why a scan ended early.
+#[derive(Debug)]
+pub enum Error {
+    Fault(Fault),
+    Damage(Damage),
+    /// The visitor wanted no more.
+    Stopped,
+}
+
+impl From<Fault> for Error {
+    fn from(fault: Fault) -> Error {
+        Error::Fault(fault)
+    }
+}
+
+impl From<Damage> for Error {
+    fn from(damage: Damage) -> Error {
+        Error::Damage(damage)
+    }
+}
+
+/// A record and its place.
+#[derive(Clone, Copy, Debug)]
+pub struct Record<'r> {
+    pub segment: u64,
+    pub offset: u64,
+    pub seq: u64,
+    pub kind: Kind,
+    pub body: &'r [u8],
+}
+
+/// What a visitor has against a record or a preamble.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Objection {
+    /// It cannot be decoded or applied, for this reason.
+    Damage(String),
+    /// The scan is to end; the visitor knows why.
+    Stop,
+}
+
+impl Objection {
+    fn at(self, segment: u64, offset: u64) -> Error {
+        match self {
+            Objection::Damage(reason) => Damage::new(segment, offset, reason).into(),
+            Objection::Stop => Error::Stopped,
+        }
+    }
+}
+
+/// Gets what a scan finds, in order.
+pub trait Visitor {
+    /// A segment begins; its preamble holds for the records that follow.
+    fn segment(&mut self, number: u64, preamble: &Preamble) -> Result<(), Objection>;
+    fn record(&mut self, record: &Record<'_>) -> Result<(), Objection>;
+}
+
+/// A segment that holds records which are needed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Extent {
+    pub number: u64,
+    /// Sequence number of its first record.
+    pub first: u64,
+    /// Bytes up to the end of its records.
+    pub bytes: u64,
+}
+
+/// The log as a scan has found it.
+#[derive(Default)]
+pub struct Found {
+    /// Ascending; none if the store is new.
+    pub segments: Vec<Extent>,
+    /// The highest sequence number; 0 if the store is new.
+    pub last: u64,
+    /// Whether the last record says that the end was a normal one.
+    pub ended: bool,
+    /// Bytes of the torn tail.
+    pub torn: u64,
+    /// Files that are not needed any more or never were.
+    pub leftovers: Vec<String>,
+    pub(super) tail: Option<Tail>,
+}
+
+/// The last segment and its end.
+pub(super) struct Tail {
+    pub segment: Segment,
+    /// The first segment that is needed.
+    pub oldest: u64,
+    /// Where the last batch begins and where the records end.
+    pub batch: u64,
+    pub end: u64,
+    /// Whether anything but zeros is behind the end.
+    pub torn: bool,
+}
+
+/// Reads the log and gives its records to `visitor`.
+pub fn scan(disk: &dyn Disk, visitor: &mut dyn Visitor) -> Result<Found, Error> {
+    let names = disk.list()?;
+    let mut numbers: Vec<u64> = names.iter().filter_map(|name| segment::number(name)).collect();
+    numbers.sort_unstable();
+    let mut leftovers: Vec<String> = names.into_iter().filter(|name| segment::is_tmp(name)).collect();
+    let mut torn = 0;
+    if let Some(last) = numbers.last().copied()
+        && let Some(size) = short(disk, last)?
+    {
+        // It holds no record. The first one of a store can be missing, any other follows one that is complete.
+        let _ = numbers.pop();
+        if numbers.last().copied().unwrap_or(0) != last - 1 {
+            return Err(missing(last - 1));
+        }
+        leftovers.push(segment::name(last));
+        torn += size;
+    }
+    let Some(&last) = numbers.last() else { return Ok(Found { torn, leftovers, ..Found::default() }) };
+    let oldest = oldest(disk, &numbers, last)?;
+    leftovers.extend(numbers.iter().filter(|number| **number < oldest).map(|number| segment::name(*number)));
+
+    let mut segments = Vec::new();
+    let mut current = open(disk, &numbers, oldest)?;
+    loop {
+        let number = current.header.number;
+        visitor.segment(number, &current.preamble).map_err(|o| o.at(number, segment::HEADER as u64))?;
+        let next = (number < last).then(|| open(disk, &numbers, number + 1).and_then(|next| follows(&current, next)));
+        let until = next.as_ref().and_then(|next| next.as_ref().ok()).map(|next| next.header.first);
+        let mut ended = false;
+        let walked = walk(&current, until, &mut |record| {
+            ended = record.kind == Kind::End;
+            visitor.record(record).map_err(|o| o.at(record.segment, record.offset))
+        })?;
+        segments.push(Extent { number, first: current.header.first, bytes: walked.end });
+        let Some(next) = next else {
+            let bytes = behind(&current, &walked)?;
+            let Walked { batch, end, next } = walked;
+            let tail = Tail { segment: current, oldest, batch, end, torn: bytes > 0 };
+            torn += bytes;
+            return Ok(Found { segments, last: next - 1, ended, torn, leftovers, tail: Some(tail) });
+        };
+        current = next?;
+    }
+}
+
+/// The size of a segment that is shorter than its header and preamble.
+fn short(disk: &dyn Disk, number: u64) -> Result<Option<u64>, Fault> {
+    match Segment::open(disk, number) {
+        Ok(None) => disk.open(&segment::name(number))?.size().map(Some),
+        Err(Error::Fault(fault)) => Err(fault),
+        // Damage is reported when the segment's turn comes.
+        _ => Ok(None),
+    }
+}
+
+fn missing(number: u64) -> Error {
+    Damage::new(number, 0, "the file is missing").into()
+}
+
+fn open(disk: &dyn Disk, numbers: &[u64], number: u64) -> Result<Segment, Error> {
+    if numbers.binary_search(&number).is_err() {
+        return Err(missing(number));
+    }
+    let incomplete = || Damage::new(number, 0, "the file is shorter than its header and preamble").into();
+    Segment::open(disk, number)?.ok_or_else(incomplete)
+}
+
+/// `next` if it can be the segment after `segment`.
+fn follows(segment: &Segment, next: Segment) -> Result<Segment, Error> {
+    let (before, after) = (&segment.header, &next.header);
+    if before.id != after.id {
+        return Err(Damage::new(after.number, 0, "the file belongs to another store").into());
+    }
+    if after.first < before.first || after.oldest < before.oldest {
+        return Err(Damage::new(after.number, 0, "the header contradicts that of the file before").into());
+    }
+    Ok(next)
+}
+
+/// The first segment that is needed: the last one's header and records say it. Those below may be there still, but not
+/// all of them. If the last header is damaged, the scan starts with the first segment that it could, to get to the
+/// damage with everything that precedes it.
+fn oldest(disk: &dyn Disk, numbers: &[u64], last: u64) -> Result<u64, Error> {
+    match open(disk, numbers, last) {
+        Ok(segment) => {
+            let mut oldest = segment.header.oldest;
+            let walked = walk(&segment, None, &mut |record| {
+                if record.kind == Kind::Oldest {
+                    oldest = named(record.body).unwrap_or(oldest);
+                }
+                Ok(())
+            });
+            match walked {
+                // The scan proper will meet it again.
+                Ok(_) | Err(Error::Damage(_)) => Ok(oldest),
+                Err(error) => Err(error),
+            }
+        }
+        Err(Error::Damage(_)) => {
+            let run = numbers.iter().rev().zip((0..=last).rev()).take_while(|(number, due)| **number == *due);
+            Ok(run.last().map_or(last, |(number, _)| *number))
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// The segment that the body of an `oldest` record names.
+pub(super) fn named(body: &[u8]) -> Option<u64> {
+    Some(u64::from_le_bytes(*body.as_array()?))
+}
+
+struct Walked {
+    /// Where the last batch begins and where the records end.
+    batch: u64,
+    end: u64,
+    /// The sequence number that is due there.
+    next: u64,
+}
+
+/// Visits the records of a segment: those below `until`, or else as many as are valid.
+fn walk(
+    segment: &Segment,
+    until: Option<u64>,
+    visit: &mut dyn FnMut(&Record<'_>) -> Result<(), Error>,
+) -> Result<Walked, Error> {
+    let number = segment.header.number;
+    let mut reader = Reader::new(segment);
+    let mut barrier = None;
+    let mut walked = Walked { batch: segment.records, end: segment.records, next: segment.header.first };
+    while until.is_none_or(|until| walked.next < until) {
+        let (offset, seq) = (walked.end, walked.next);
+        let Some((head, body)) = reader.record(offset, seq)? else {
+            return match until {
+                None => Ok(walked),
+                Some(_) => Err(Damage::new(number, offset, format!("record {seq} is not there")).into()),
+            };
+        };
+        let undecodable = || Damage::new(number, offset, format!("record {seq} cannot be decoded"));
+        let kind = Kind::from_byte(head.kind).ok_or_else(undecodable)?;
+        if kind == Kind::Oldest && named(body).is_none_or(|oldest| !(1..=number).contains(&oldest)) {
+            return Err(undecodable().into());
+        }
+        visit(&Record { segment: number, offset, seq, kind, body })?;
+        if barrier != Some(head.barrier) {
+            barrier = Some(head.barrier);
+            walked.batch = offset;
+        }
+        walked.end = align(offset + head.length as u64);
+        walked.next = seq + 1;
+    }
+    Ok(walked)
+}
+
+/// How many bytes behind the end of the last segment are a torn tail. A head there that was written when the record
+/// which is due at the end had been durable makes it damage.
+fn behind(segment: &Segment, walked: &Walked) -> Result<u64, Error> {
+    let mut reader = Reader::new(segment);
+    let seal = segment.seal();
+    let mut torn = 0;
+    let mut at = walked.end;
+    while at < segment.size {
+        let bytes = reader.bytes(at, HEAD)?;
+        let next = at + 8;
+        // No head begins with eight zeros: its length is among them.
+        if bytes.iter().take(8).any(|byte| *byte != 0) {
+            torn = next.min(segment.size) - walked.end;
+            if seal.head(at, bytes).is_some_and(|head| head.barrier >= walked.next) {
+                let reason = format!("record {} is not there, but one that was written later is", walked.next);
+                return Err(Damage::new(segment.header.number, walked.end, reason).into());
+            }
+        }
+        at = next;
+    }
+    Ok(torn)
+}
+
+/// Reads a file from front to back through a window.
+struct Reader<'s> {
+    file: &'s dyn File,
+    size: u64,
+    seal: Seal,
+    start: u64,
+    window: Vec<u8>,
+}
+
+impl<'s> Reader<'s> {
+    const WINDOW: usize = 1 << 20;
+
+    fn new(segment: &'s Segment) -> Reader<'s> {
+        Reader { file: &*segment.file, size: segment.size, seal: segment.seal(), start: 0, window: Vec::new() }
+    }
+
+    /// The bytes at `at`, fewer at the end of the file.
+    fn bytes(&mut self, at: u64, len: usize) -> Result<&[u8], Fault> {
+        let left = usize::try_from(self.size.saturating_sub(at)).unwrap_or(usize::MAX);
+        let len = len.min(left);
+        let within = |start: u64| usize::try_from(at.checked_sub(start)?).ok();
+        if within(self.start).is_none_or(|from| from.saturating_add(len) > self.window.len()) {
+            self.window.resize(len.max(Self::WINDOW).min(left), 0);
+            let read = self.file.read_at(at, &mut self.window)?;
+            self.window.truncate(read);
+            self.start = at;
+        }
+        let bytes = within(self.start).and_then(|from| self.window.get(from..)).unwrap_or_default();
+        Ok(bytes.get(..len).unwrap_or(bytes))
+    }
+
+    /// The record `seq` at `offset`, if it is there.
+    fn record(&mut self, offset: u64, seq: u64) -> Result<Option<(Head, &[u8])>, Fault> {
+        let seal = self.seal;
+        let bytes = self.bytes(offset, HEAD)?;
+        let Some(head) = seal.head(offset, bytes).filter(|head| head.seq == seq) else { return Ok(None) };
+        let record = self.bytes(offset, head.length)?;
+        Ok(frame::body(&head, record).map(|body| (head, body)))
+    }
+}
+
+/// Makes durable what a scan has found: cuts a torn tail, so that its bytes can never be taken for records, and
+/// removes the files that are not needed. May be interrupted anywhere and repeated.
+pub(super) fn settle(disk: &dyn Disk, found: &Found) -> Result<(), Fault> {
+    if let Some(Tail { segment, batch, end, torn, .. }) = &found.tail {
+        if *torn || segment.size < *end {
+            segment.file.set_len(*end)?;
+        }
+        // The last batch may have been read from memory: a crash of the process or a failed sync leaves it there only.
+        rewrite(segment, *batch, *end)?;
+        segment.file.sync()?;
+    }
+    for name in &found.leftovers {
+        disk.remove(name)?;
+    }
+    disk.sync_dir()
+}
+
+/// Writes bytes once more where they are.
+fn rewrite(segment: &Segment, from: u64, to: u64) -> Result<(), Fault> {
+    let mut reader = Reader { size: to, ..Reader::new(segment) };
+    let mut at = from;
+    while at < to {
+        let bytes = reader.bytes(at, Reader::WINDOW)?;
+        if bytes.is_empty() {
+            let error = std::io::ErrorKind::UnexpectedEof.into();
+            return Err(Fault { operation: "read", path: segment::name(segment.header.number), error });
+        }
+        segment.file.write_at(at, bytes)?;
+        at += bytes.len() as u64;
+    }
+    Ok(())
+}
