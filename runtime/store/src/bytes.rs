@@ -15,6 +15,10 @@ impl<'a> Reader<'a> {
         self.array::<1>().map(u8::from_le_bytes)
     }
 
+    pub fn u16(&mut self) -> Option<u16> {
+        self.array().map(u16::from_le_bytes)
+    }
+
     pub fn u32(&mut self) -> Option<u32> {
         self.array().map(u32::from_le_bytes)
     }

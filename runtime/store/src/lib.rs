@@ -14,6 +14,8 @@ pub mod log;
 mod memory;
 mod order;
 mod query;
+mod record;
+mod recovery;
 mod rows;
 pub mod schema;
 mod store;
@@ -22,7 +24,8 @@ mod value;
 
 pub use order::{Item, Sorter, put_key};
 pub use query::{Operands, Sink};
-pub use store::{Refusal, Store, UpdateError};
+pub use recovery::{OpenError, Opened, Settings};
+pub use store::{Refusal, Seq, Store, UpdateError};
 pub use value::{Cell, Value};
 
 /// Most bytes that a row may take encoded.
