@@ -1,6 +1,6 @@
 //! The stages in their order. Every call into another crate's stage is one function here; nothing here prints.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use codegen::{Code, Machine};
 use diagnostics::Diagnostic;
@@ -96,7 +96,16 @@ pub enum Entry {
 pub fn run(hir: &Hir, project: &Project, passes: Passes, entry: Entry, args: Vec<Vec<u8>>) -> Result<i32, String> {
     let files = project.files.iter().map(|f| f.display.clone()).collect();
     let code = compile(hir, project, entry, passes, Machine::Host, files)?;
-    execute(code, args)
+    execute(code, args, Some(store_of(project)))
+}
+
+/// Where the store of a program goes that is run from its sources: in its project, or beside its file.
+fn store_of(project: &Project) -> PathBuf {
+    let place = match project.kind {
+        project::Kind::File => project.root.parent().unwrap_or(Path::new("")),
+        _ => &project.root,
+    };
+    place.join(".wo-data")
 }
 
 /// The program as bytes for `run_built`, which any machine may load.
@@ -121,17 +130,17 @@ pub fn run_built(code: &[u8], args: Vec<Vec<u8>>) -> Result<i32, NotRun> {
     if !missing.is_empty() {
         return Err(NotRun::Machine(missing.join(", ")));
     }
-    execute(code, args).map_err(NotRun::Failed)
+    execute(code, args, None).map_err(NotRun::Failed)
 }
 
 /// Loads and runs; says before where the code lies, if a profiler shall know.
-fn execute(code: Code, args: Vec<Vec<u8>>) -> Result<i32, String> {
+fn execute(code: Code, args: Vec<Vec<u8>>, own_store: Option<PathBuf>) -> Result<i32, String> {
     let symbols = profile::wanted().then(|| code.symbols());
     let image = codegen::load(code, args)?;
     if let Some(symbols) = symbols {
         profile::write(image.base, &symbols);
     }
-    Ok(builtins::run(image))
+    Ok(builtins::run(image, own_store))
 }
 
 /// The path of a file below the project, or below the key of its dependency: a built program says nothing about the

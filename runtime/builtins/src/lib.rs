@@ -7,26 +7,32 @@ mod results;
 pub mod tables;
 
 use sched::config;
+use std::path::PathBuf;
 
 /// Name and address of every runtime function, each once.
 pub fn functions() -> impl Iterator<Item = (&'static str, *const u8)> {
     pure::functions().into_iter().chain(io::functions()).chain(tables::functions())
 }
 
-/// Opens the program's tables and runs it to its end; gives the process's exit status.
+/// Opens the program's tables and runs it to its end; gives the process's exit status. `own_store` is where durable tables
+/// go if no variable says so.
 #[must_use]
-pub fn run(image: &'static values::ctx::Image) -> i32 {
+pub fn run(image: &'static values::ctx::Image, own_store: Option<PathBuf>) -> i32 {
     let program = config::program_name();
     let names = std::env::vars_os().map(|(name, _)| name.to_string_lossy().into_owned());
     let mut notices = config::misspelt(&program, names);
-    let opened = tables::open(&image.shapes, &program, config::memory, config::variable);
+    let opened = tables::open(&image.shapes, &program, config::memory, config::variable, own_store);
     notices.extend(opened.notices);
     for notice in &notices {
         sched::stderr::line(notice);
     }
     match opened.refusal {
         Some(why) => sched::refuse(&why),
-        None => sched::run(image),
+        None => {
+            let status = sched::run(image);
+            tables::close();
+            status
+        }
     }
 }
 

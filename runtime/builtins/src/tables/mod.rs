@@ -1,6 +1,6 @@
 //! Tables: values of the program to values of the store and back, and the refusals of the store as traps. The store is
-//! one for the process; fibers of all shards come to it. Nothing here waits, and nothing of the program runs while a
-//! table is locked.
+//! one for the process; fibers of all shards come to it. A durable write waits once it is done; nothing waits, and nothing
+//! of the program runs, while a table is locked.
 
 mod blob;
 mod convert;
@@ -14,13 +14,13 @@ use abi::tables as numbers;
 use abi::trap;
 use convert::{Words, words_of};
 use std::sync::OnceLock;
-use store::{Cell, Refusal, Store, UpdateError, Value};
+use store::{Cell, Refusal, Seq, Store, UpdateError, Value};
 use values::ctx::{Ctx, entry};
 use values::cycles::with_relief;
 use values::multi;
 use values::object::{self, Obj};
 
-pub use start::{Opened, open};
+pub use start::{Start, close, open};
 
 /// Name and address of each function of this module.
 pub fn functions() -> Vec<(&'static str, *const u8)> {
@@ -71,6 +71,14 @@ fn settled<R: Default>(ctx: &mut Ctx, result: Result<R, Refusal>) -> R {
     })
 }
 
+/// Waits until a write is durable, where its table is; leaves the trap of a refused one.
+fn acknowledge(ctx: &mut Ctx, result: Result<Seq, Refusal>) {
+    match result {
+        Ok(seq) => sched::durable::wait(ctx, seq),
+        Err(refusal) => raise(ctx, refusal),
+    }
+}
+
 /// The class whose objects hold the values of a table's columns.
 fn class_of<'a>(ctx: &Ctx, store: &Store, table: u32) -> Option<&'a ClassDesc> {
     let class = store.table(table)?.class;
@@ -93,7 +101,9 @@ extern "C" fn table_insert(ctx: *mut Ctx, table: u64, values: *mut Obj) -> u64 {
         let fields = class_of(ctx, store, table).map_or(&[][..], |class| &class.fields);
         // SAFETY: see the module; `values` is an object of the table's class.
         let row = fields.iter().map(|field| unsafe { convert::field(ctx, values, field) }).collect();
-        settled(ctx, store.insert(table, row))
+        let inserted = store.insert(table, row);
+        acknowledge(ctx, inserted.map(|(_, seq)| seq));
+        inserted.map_or(0, |(id, _)| id)
     })
 }
 
@@ -115,7 +125,7 @@ extern "C" fn table_set(ctx: *mut Ctx, table: u64, id: u64, column: u64, first: 
         let ty = type_of(ctx, store, table, column);
         // SAFETY: see the module.
         let value = unsafe { convert::value_of(ctx, ty, first, second) };
-        settled(ctx, store.set(table, id, column, value));
+        acknowledge(ctx, store.set(table, id, column, value));
     });
 }
 
@@ -127,7 +137,7 @@ extern "C" fn table_update(ctx: *mut Ctx, table: u64, id: u64, column: u64, op: 
             compute(op, old, operand).map(Value::Word)
         });
         match result {
-            Ok(()) => {}
+            Ok(seq) => acknowledge(ctx, Ok(seq)),
             Err(UpdateError::Refused(refusal)) => raise(ctx, refusal),
             Err(UpdateError::Computation((code, text))) => ctx.raise(code, text),
         }
@@ -169,7 +179,7 @@ fn compute(op: i64, old: u64, operand: u64) -> Result<u64, (i64, &'static str)> 
 extern "C" fn table_delete(ctx: *mut Ctx, table: u64, id: u64) -> u64 {
     entry(ctx, |ctx| {
         let Some(store) = store(ctx) else { return 0 };
-        settled(ctx, store.delete(table as u32, id));
+        acknowledge(ctx, store.delete(table as u32, id));
         0
     })
 }

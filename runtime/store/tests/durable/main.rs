@@ -142,7 +142,10 @@ fn scm_a_column_more_is_filled_and_told_of() {
     let (opened, _) = try_open(&disk.restart(), &more);
     let Opened { store, notices, .. } = opened.map_err(|e| e.to_string()).unwrap();
     assert_eq!(notices, ["Item -note +count"]);
-    assert_eq!(store.read_row(ITEM, 1, |cells| cells.iter().map(|c| c.to_value()).collect::<Vec<_>>()), Ok(vec![Value::Word(0), Value::Word(1), text("a")]));
+    assert_eq!(
+        store.read_row(ITEM, 1, |cells| cells.iter().map(|c| c.to_value()).collect::<Vec<_>>()),
+        Ok(vec![Value::Word(0), Value::Word(1), text("a")])
+    );
 }
 
 #[test]
