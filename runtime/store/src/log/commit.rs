@@ -81,10 +81,11 @@ impl Commit {
         self.prepare()
     }
 
-    /// Makes records durable: as one batch, unless they do not fit into the segment.
+    /// Makes records durable: as one batch, unless they do not fit into the segment, which is not full.
     fn write(&mut self, mut records: &mut [u8]) -> Result<(), Fault> {
         while !records.is_empty() {
             let (count, bytes) = self.seal(records);
+            debug_assert!(count > 0, "a full segment");
             let (batch, rest) = records.split_at_mut(bytes);
             self.segment.file.write_at(self.end, batch)?;
             let start = Instant::now();
@@ -133,7 +134,7 @@ impl Commit {
         self.segment.records + self.setup.segment_bytes.max(1)
     }
 
-    /// Makes room for the next batch.
+    /// Makes room for the next batch: afterwards the segment is not full.
     fn prepare(&mut self) -> Result<(), Fault> {
         let limit = self.limit();
         if self.end >= limit {
