@@ -73,6 +73,18 @@ fn a_built_program_needs_nothing() {
     assert_eq!(out.stderr_text(), "trap 8 in main at line 7: one\n  at main (main.wo:7)\n");
 }
 
+/// A start-up refusal under the program's name, not the compiler's apology.
+#[test]
+fn env_2_without_memory_for_its_first_thread_it_refuses_to_start() {
+    let tree = project();
+    assert_status(&tree.woc(&["build", "p", "-o", "out"]), 0);
+    let program = tree.path("out");
+    // The smallest stack that is tried has 64 MiB.
+    let out = start(Path::new("/bin/sh"), &["-c", "ulimit -v 64000; exec \"$0\"", program.to_str().expect("text")]);
+    assert_status(&out, 2);
+    assert_eq!(out.stderr_text(), "out: cannot start: Resource temporarily unavailable\n");
+}
+
 #[test]
 fn nothing_of_the_building_machine_is_in_it() {
     let tree = project();

@@ -119,6 +119,25 @@ fn errors_come_before_tests() {
 }
 
 #[test]
+fn what_only_tests_use_is_not_unused_where_they_are_left_out() {
+    let library = b"use time\npub fn one() -> Int { return 1 }\ntest \"clock\" { assert(time.ticks() > 0) }\n";
+    let tree = Tree::new(&[
+        ("lib/wo.toml", b"name = \"lib\"\n"),
+        ("lib/one.wo", library),
+        ("p/wo.toml", b"name = \"p\"\n[deps]\nlib = { path = \"../lib\" }\n"),
+        (
+            "p/main.wo",
+            b"use lib\nuse time\nfn main() { print_int(lib.one()) }\ntest \"clock\" { assert(time.ticks() > 0) }\n",
+        ),
+    ]);
+    for command in ["run", "check", "test"] {
+        let out = tree.woc(&[command, "p"]);
+        assert_status(&out, 0);
+        assert!(out.stderr.is_empty(), "{command}: {}", out.stderr_text());
+    }
+}
+
+#[test]
 fn new_makes_projects_that_work() {
     let tree = Tree::new(&[]);
     let out = tree.woc(&["new", "app"]);
@@ -167,7 +186,7 @@ fn the_tests_of_porch() {
     let out = Tree::new(&[]).woc(&["test", porch.to_str().unwrap()]);
     assert_status(&out, 0);
     let text = out.stdout_text();
-    for rule in ["W01", "W05"] {
+    for rule in ["3.9", "W01", "W05"] {
         assert!(text.contains(rule), "{rule}: {text}");
     }
 }

@@ -99,7 +99,7 @@ def environment(**more):
 class Running:
     """A program at work. Its lines are kept with the moment at which they came."""
 
-    def __init__(self, argv, env, cwd=None, stdout=None, nofile=None):
+    def __init__(self, argv, env, cwd=None, stdout=None, stderr=None, nofile=None):
         def limit():
             resource.setrlimit(resource.RLIMIT_NOFILE, (nofile, nofile))
 
@@ -107,10 +107,12 @@ class Running:
         self.lines, self.errors, self.next = [], [], 0
         self.asked = self.ended_at = None
         self.process = subprocess.Popen(
-            argv, env=env, cwd=cwd, stdin=subprocess.DEVNULL, stdout=stdout or subprocess.PIPE, stderr=subprocess.PIPE,
-            preexec_fn=limit if nofile else None)
+            argv, env=env, cwd=cwd, stdin=subprocess.DEVNULL, stdout=stdout or subprocess.PIPE,
+            stderr=stderr or subprocess.PIPE, preexec_fn=limit if nofile else None)
         self.pid = self.process.pid
-        self.readers = [self.follow(self.process.stderr, self.errors)]
+        self.readers = []
+        if stderr is None:
+            self.readers.append(self.follow(self.process.stderr, self.errors))
         if stdout is None:
             self.readers.append(self.follow(self.process.stdout, self.lines))
         self.waiter = threading.Thread(target=self.wait, daemon=True)
@@ -245,11 +247,11 @@ class Case:
         self.extra, self.running = extra or {}, []
         self.dir = tempfile.mkdtemp(prefix="wo-case-")
 
-    def start(self, name, *args, flags=(), stdout=None, nofile=None, folder="tests/scenarios", **env):
+    def start(self, name, *args, flags=(), stdout=None, stderr=None, nofile=None, folder="tests/scenarios", **env):
         program = self.builder.executable(os.path.join(folder, name + ".wo"), self.optimize, flags)
         settings = dict(WO_STATS="1", WO_SHARDS=self.shards, WO_IO=self.io, **self.extra)
         settings.update(env)
-        run = Running([program, *map(str, args)], environment(**settings), self.dir, stdout, nofile)
+        run = Running([program, *map(str, args)], environment(**settings), self.dir, stdout, stderr, nofile)
         self.running.append(run)
         return run
 

@@ -140,6 +140,18 @@ def drain_bound(c):
     need(e.after_signal >= 0.3 and e.after_line <= 1.3 + 1.0, "time from the return of main to the end", e.after_signal, e.after_line)
 
 
+@scenario("sch_11_end_2_long_work_is_given_up_and_released")
+def long_work(c):
+    """Each decode or encoding is unwound between two pieces, and waits for nothing until then."""
+    for _ in range(20 if c.full else 3):
+        c.run("long-work", c.rng.randrange(1, 60)).clean(["ready"])
+        p = c.start("long-work", "stop", WO_DRAIN_MS=100)
+        p.line("ready")
+        time.sleep(c.rng.uniform(0, 0.1))
+        p.signal()
+        p.end(20).clean(["ready"]).within(2)
+
+
 @scenario("drn_3_senders_at_full_mailboxes_are_drained")
 def drain_full(c):
     for i in range(100 if c.full else 10):
@@ -157,6 +169,57 @@ def drain_crowd(c):
         p.line("ready")
         p.signal()
         p.end(40).clean(["ready", "got 1200"])
+
+
+TICKS = [f"tick {i}" for i in range(8)]
+
+
+@scenario("end_3_a_standard_error_that_nobody_reads_holds_up_only_print_err")
+def unread(c):
+    """The printers write for ever, as far as one can tell. Of the reports there are more than are kept."""
+    unread, stderr = os.pipe()
+    try:
+        p = c.start("unread", 10**9, 20000, "end", stderr=stderr)
+        e = p.end(20)
+        need((e.status, e.lines) == (7, TICKS), "status and lines", e.status, e.lines)
+        # Half a second for the sleep of main, and as long for its ticks to begin with.
+        need(e.after_line <= 1.5 + 1.0, "time from the last tick to the end", e.after_line)
+    finally:
+        os.close(unread)
+        os.close(stderr)
+
+
+@scenario("wait_1_net_write_to_a_standard_output_that_nobody_reads_blocks_no_shard")
+def unread_stdout(c):
+    unread, stdout = os.pipe()
+    try:
+        e = c.run("unread", 0, 0, "stdout", stdout=stdout, bound=20)
+        need((e.status, e.stats.get("objects_live")) == (7, "0"), "status and counters", e.status, e.errors)
+    finally:
+        os.close(unread)
+        os.close(stdout)
+
+
+@scenario("out_1_trc_2_a_late_reader_of_standard_error_gets_everything_or_its_number")
+def late_reader(c):
+    """More reports than are kept: the others are counted. Lines are in their printer's order, reports in one piece."""
+    late, stderr = os.pipe()
+    p = c.start("unread", 3000, 20000, "wait", stderr=stderr)
+    os.close(stderr)
+    with open(late) as pipe:
+        time.sleep(0.4)
+        errors = pipe.read().splitlines()
+    e = p.end(20)
+    need((e.status, sorted(e.lines)) == (7, sorted([*TICKS, "written"])), "status and lines", e.status, e.lines)
+    for n in range(2):
+        own = [x for x in errors if x.startswith(f"line {n} ")]
+        need(own == [f"line {n} {i} 0123456789abcdefghijklmnopqrstuvwxyz" for i in range(3000)], "lines of a printer", len(own), own[:3], own[-3:])
+    left_out = [re.fullmatch(r"unread: (\d+) reports left out: standard error was not read", x) for x in errors]
+    left_out = sum(int(m[1]) for m in left_out if m)
+    heads = [i for i, x in enumerate(errors) if x.startswith("fiber trap 8 at receive:")]
+    need(len(heads) + left_out == 20000, "reports", len(heads), left_out, errors[:5])
+    need(all(errors[i + 1].startswith("  at ") and errors[i + 2].startswith("  in actor Fails ") for i in heads), "a torn report")
+    need(errors[-1].startswith("wostats ") and errors[-1].endswith(" objects_live=0"), "the counters come last", errors[-3:])
 
 
 @scenario("stop_1_without_the_latch_a_signal_is_a_signal")

@@ -51,6 +51,8 @@ pub struct WellKnown {
 #[derive(Clone, Debug)]
 pub struct Class {
     pub name: Name,
+    /// The key of the dependency that declares it; `None` for the project's own and the predeclared ones.
+    pub package: Option<Name>,
     pub span: Span,
     pub is_record: bool,
     /// `@table`: the class's name as a type means a row.

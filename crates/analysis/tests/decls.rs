@@ -239,6 +239,18 @@ fn types_across_packages() {
 }
 
 #[test]
+fn classes_know_their_package() {
+    with_env(&[("a.wo", "class A { }"), ("porch:http/b.wo", "@table class B { }\ntypedef R = { x: Int }")], |env| {
+        let package = |name: &str| {
+            let class = env.program.classes.iter().find(|c| c.name == name).unwrap();
+            class.package.as_deref().map(str::to_owned)
+        };
+        let porch = Some("porch".to_owned());
+        assert_eq!([package("A"), package("B"), package("R"), package("Stat")], [None, porch.clone(), porch, None]);
+    });
+}
+
+#[test]
 fn functions_in_scope() {
     let files = [
         ("m.wo", "use a\nuse b\nuse a/deep\nfn own() { }\nfn both() { }"),

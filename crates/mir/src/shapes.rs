@@ -194,7 +194,14 @@ impl<'a> Layouts<'a> {
             size += 8 * self.shapes.words(*ty);
         }
         let class = count(self.shapes.classes.len());
-        self.shapes.classes.push(ClassDesc { name, kind: ClassKind::Record, size, fields: descs, reply: None });
+        self.shapes.classes.push(ClassDesc {
+            name,
+            package: None,
+            kind: ClassKind::Record,
+            size,
+            fields: descs,
+            reply: None,
+        });
         class
     }
 
@@ -288,14 +295,21 @@ impl<'a> Layouts<'a> {
             reply_of(shape(self.program, ret))
         });
         let kind = if class.is_record { ClassKind::Record } else { ClassKind::Class };
-        ClassDesc { name: class.name.to_string(), kind, size, fields, reply }
+        ClassDesc {
+            name: class.name.to_string(),
+            package: class.package.as_ref().map(ToString::to_string),
+            kind,
+            size,
+            fields,
+            reply,
+        }
     }
 
     fn variant(&mut self, union: u32, ordinal: u32, variant: &hir::Variant) -> ClassDesc {
         let fields: Vec<_> = variant.fields.iter().map(|(name, ty)| (name.to_string(), *ty, None)).collect();
         let (fields, size) = self.fields(fields.into_iter());
         let kind = ClassKind::Variant { union, ordinal };
-        ClassDesc { name: variant.name.to_string(), kind, size, fields, reply: None }
+        ClassDesc { name: variant.name.to_string(), package: None, kind, size, fields, reply: None }
     }
 
     /// Byte offset of field `field` of `class`, counted as in the HIR.

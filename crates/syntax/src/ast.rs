@@ -22,6 +22,8 @@ pub struct File {
     pub unread: Vec<Name>,
     /// Something in the file was reported and left out.
     pub is_broken: bool,
+    /// Its tests were left out, by whoever does not want them.
+    pub lacks_tests: bool,
 }
 
 #[derive(Clone, Debug)]

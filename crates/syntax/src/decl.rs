@@ -342,7 +342,7 @@ pub(crate) fn file<'s>() -> impl Parser<'s, Tokens<'s>, File, Extra<'s>> {
             let first = peek(inp);
             if first.kind == K::Eof {
                 inp.skip();
-                return Ok(File { decls, unread, is_broken: false });
+                return Ok(File { decls, unread, ..File::default() });
             }
             let start = inp.save();
             let tokens = rest(inp);

@@ -212,7 +212,7 @@ pub fn run_built(code: &[u8], argv: Vec<OsString>) -> i32 {
     }
 }
 
-/// A built executable whose program cannot be run.
+/// An executable that cannot do its work here: a line under its name.
 pub fn refuse_start(text: &str) -> i32 {
     let name = std::env::args_os().next().unwrap_or_default();
     let name = Path::new(&name).file_name().unwrap_or_default().to_string_lossy().into_owned();

@@ -3,7 +3,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use crate::output;
+use crate::{command, output};
 
 pub const INTERNAL: i32 = 70;
 
@@ -13,7 +13,8 @@ const STACK_SIZES: [usize; 3] = [1 << 30, 256 << 20, 64 << 20];
 
 static LAST_PANIC: Mutex<Option<String>> = Mutex::new(None);
 
-/// Runs `work` on a thread with a large stack and gives its exit status, or 70 if it panicked.
+/// Runs `work` on a thread with a large stack and gives its exit status, 70 if it panicked, 2 if there is no memory for
+/// the stack.
 pub fn guarded(work: impl FnOnce() -> i32 + Send + 'static) -> i32 {
     // The hook only remembers: the runtime catches panics of its own functions and turns them into traps, and those
     // must not print.
@@ -22,11 +23,16 @@ pub fn guarded(work: impl FnOnce() -> i32 + Send + 'static) -> i32 {
         *last = Some(info.to_string());
     }));
     let work = std::sync::Arc::new(Mutex::new(Some(work)));
+    let mut refusal = String::new();
     for size in STACK_SIZES {
         let work = std::sync::Arc::clone(&work);
         let body = move || work.lock().unwrap_or_else(PoisonError::into_inner).take().map(|work| work());
-        let Ok(thread) = std::thread::Builder::new().name("woc".to_owned()).stack_size(size).spawn(body) else {
-            continue;
+        let thread = match std::thread::Builder::new().name("woc".to_owned()).stack_size(size).spawn(body) {
+            Ok(thread) => thread,
+            Err(e) => {
+                refusal = project::system_text(&e);
+                continue;
+            }
         };
         return match thread.join() {
             Ok(Some(status)) => status,
@@ -37,7 +43,7 @@ pub fn guarded(work: impl FnOnce() -> i32 + Send + 'static) -> i32 {
             }
         };
     }
-    failed("cannot start a thread with a stack of 64 MiB")
+    command::refuse_start(&format!("cannot start: {refusal}"))
 }
 
 /// Prints the apology and gives status 70.

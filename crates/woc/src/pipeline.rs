@@ -35,8 +35,11 @@ pub fn check(project: &Project, flags: &[String], tests: Tests) -> (Option<Hir>,
     for (index, file) in project.files.iter().enumerate() {
         let mut parsed = syntax::parse(id(index), &file.bytes, flags);
         diagnostics.extend(parsed.diagnostics);
-        if tests == Tests::Drop {
+        // Tests of dependencies are theirs to run.
+        if tests == Tests::Drop || file.package.is_some() {
+            let all = parsed.file.decls.len();
             parsed.file.decls.retain(|d| !matches!(d, ast::Decl::Test(_)));
+            parsed.file.lacks_tests = parsed.file.decls.len() < all;
         }
         files.push(analysis::InputFile {
             id: id(index),

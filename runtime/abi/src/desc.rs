@@ -103,6 +103,9 @@ pub enum ClassKind {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ClassDesc {
     pub name: String,
+    /// Key in `[deps]` of the dependency that declares it; `None` for the project's own classes and for those that no
+    /// source declares.
+    pub package: Option<String>,
     pub kind: ClassKind,
     /// Whole object in bytes, header included; a multiple of 8.
     pub size: u32,

@@ -3,6 +3,7 @@
 
 mod io;
 mod pure;
+mod results;
 pub mod tables;
 
 use sched::config;
@@ -17,17 +18,16 @@ pub fn functions() -> impl Iterator<Item = (&'static str, *const u8)> {
 pub fn run(image: &'static values::ctx::Image) -> i32 {
     let program = config::program_name();
     let names = std::env::vars_os().map(|(name, _)| name.to_string_lossy().into_owned());
-    for line in config::misspelt(&program, names) {
-        sched::sys::stderr_line(&line);
-    }
+    let mut notices = config::misspelt(&program, names);
     let opened = tables::open(&image.shapes, &program, config::memory, config::variable);
-    for line in opened.notices.iter().chain(&opened.refusal) {
-        sched::sys::stderr_line(line);
+    notices.extend(opened.notices);
+    for notice in &notices {
+        sched::stderr::line(notice);
     }
-    if opened.refusal.is_some() {
-        return 2;
+    match opened.refusal {
+        Some(why) => sched::refuse(&why),
+        None => sched::run(image),
     }
-    sched::run(image)
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! Base64 with the standard alphabet and padding (RFC 4648).
 
+use crate::Sink;
 use base64::Engine;
 use base64::alphabet::STANDARD;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
@@ -17,9 +18,20 @@ pub fn encoded_len(n: usize) -> Option<usize> {
     n.div_ceil(3).checked_mul(4)
 }
 
-/// Encodes into `out`, whose length must be `encoded_len(data.len())`. Returns the bytes written.
-pub fn encode(data: &[u8], out: &mut [u8]) -> usize {
-    ENGINE.encode_slice(data, out).unwrap_or(0)
+/// Bytes that are encoded at a time, and what becomes of them. A multiple of three, so that padding comes at the end only.
+const PLAIN: usize = 3 * 256;
+const CODED: usize = 4 * 256;
+
+/// Appends the encoding of `data`.
+pub fn encode(data: &[u8], out: &mut impl Sink) {
+    for piece in data.chunks(PLAIN) {
+        if out.is_closed() {
+            return;
+        }
+        let mut room = [0; CODED];
+        let n = ENGINE.encode_slice(piece, &mut room).unwrap_or(0);
+        out.put(&room[..n]);
+    }
 }
 
 /// Length of the bytes that `text` stands for, or `None` when its length or padding is wrong. The alphabet is not
@@ -33,11 +45,22 @@ pub fn decoded_len(text: &[u8]) -> Option<usize> {
     Some(text.len() / 4 * 3 - padding)
 }
 
-/// Decodes into `out`, whose length must be `decoded_len(text)`. False: `text` is not strict base64 (alphabet, length
+/// Appends the bytes that `text` stands for. False, after a part of them: `text` is not strict base64 (alphabet, length
 /// a multiple of 4, `=` only as the last one or two bytes).
 #[must_use]
-pub fn decode(text: &[u8], out: &mut [u8]) -> bool {
-    ENGINE.decode_slice(text, out).is_ok_and(|n| n == out.len())
+pub fn decode(text: &[u8], out: &mut impl Sink) -> bool {
+    let mut pieces = text.chunks(CODED).peekable();
+    while let Some(piece) = pieces.next() {
+        if out.is_closed() {
+            break;
+        }
+        let mut room = [0; PLAIN];
+        match ENGINE.decode_slice(piece, &mut room) {
+            Ok(n) if n == PLAIN || pieces.peek().is_none() => out.put(&room[..n]),
+            _ => return false,
+        }
+    }
+    true
 }
 
 #[cfg(test)]
@@ -46,15 +69,18 @@ mod tests {
     use super::*;
 
     fn enc(data: &[u8]) -> String {
-        let mut out = vec![0; encoded_len(data.len()).unwrap()];
-        let n = encode(data, &mut out);
-        assert_eq!(n, out.len());
+        let mut out = Vec::new();
+        encode(data, &mut out);
+        assert_eq!(out.len(), encoded_len(data.len()).unwrap());
         String::from_utf8(out).unwrap()
     }
 
     fn dec(text: &str) -> Option<Vec<u8>> {
-        let mut out = vec![0; decoded_len(text.as_bytes())?];
-        decode(text.as_bytes(), &mut out).then_some(out)
+        let mut out = Vec::new();
+        decode(text.as_bytes(), &mut out).then(|| {
+            assert_eq!(Some(out.len()), decoded_len(text.as_bytes()));
+            out
+        })
     }
 
     #[test]
@@ -78,9 +104,20 @@ mod tests {
 
     #[test]
     fn all_lengths() {
-        for n in 0..200usize {
+        for n in (0..200usize).chain(760..780).chain(1530..1540) {
             let data: Vec<u8> = (0..n).map(|i| (i * 37 + n) as u8).collect();
             assert_eq!(dec(&enc(&data)).unwrap(), data);
+        }
+    }
+
+    #[test]
+    fn padding_ends_the_text_wherever_pieces_end() {
+        for n in [CODED, 2 * CODED] {
+            let coded = |end: &str| "Zm9v".repeat(n / 4 - 1) + end;
+            assert!(dec(&coded("Zg==")).is_some());
+            for bad in ["Zg==Zm9v", "Zg==Zg==", "Zm9vZ", "Zm9vZm9", "Zg=Z", "Z\u{e9}v"] {
+                assert_eq!(dec(&coded(bad)), None, "{n} {bad}");
+            }
         }
     }
 }

@@ -1,7 +1,7 @@
 //! JSON (RFC 8259): escaping, and a reader that steps over one document and checks its syntax strictly. Bytes at or
 //! above 0x80 are taken verbatim. Nothing here recurses.
 
-use crate::Sink;
+use crate::{PIECE, Sink, Turns};
 
 /// Deepest nesting of arrays and objects, for both directions.
 pub const DEPTH: u32 = 128;
@@ -89,7 +89,7 @@ impl Quoted<'_> {
     /// Appends the string that is meant. Never longer than `raw`.
     pub fn unescape(&self, out: &mut impl Sink) {
         let mut rest = self.raw;
-        while let Some(at) = memchr::memchr(b'\\', rest) {
+        while let Some(at) = memchr::memchr(b'\\', rest).filter(|_| !out.is_closed()) {
             out.put(&rest[..at]);
             let Some(&kind) = rest.get(at + 1) else { return };
             rest = &rest[at + 2..];
@@ -135,24 +135,49 @@ fn hex4(text: &[u8]) -> Option<(u32, &[u8])> {
     Some((n, rest))
 }
 
-/// Steps over one document. A `None` result means a syntax error; the reader is of no use afterwards.
-#[derive(Clone, Debug)]
-pub struct Reader<'a> {
+/// Steps over one document. A `None` result means a syntax error; the reader is of no use afterwards. Between pieces of a
+/// long document, even within a token, others have their turn; should the rest not be read then, the document ends there.
+#[derive(Debug)]
+pub struct Reader<'a, T> {
     bytes: &'a [u8],
+    /// Up to the end of the piece.
+    seen: &'a [u8],
     at: usize,
     depth: u32,
+    pub turns: T,
 }
 
-impl<'a> Reader<'a> {
+impl<'a, T: Turns> Reader<'a, T> {
     #[must_use]
-    pub const fn new(bytes: &'a [u8]) -> Reader<'a> {
-        Reader { bytes, at: 0, depth: 0 }
+    pub fn new(bytes: &'a [u8], turns: T) -> Reader<'a, T> {
+        Reader { bytes, seen: &bytes[..bytes.len().min(PIECE)], at: 0, depth: 0, turns }
+    }
+
+    /// Goes on to the next piece; false where the document ends.
+    #[cold]
+    fn next_piece(&mut self) -> bool {
+        if self.at < self.bytes.len() && !self.turns.give_way() {
+            self.bytes = &self.bytes[..self.at];
+        }
+        self.seen = &self.bytes[..self.bytes.len().min(self.at + PIECE)];
+        self.at < self.seen.len()
+    }
+
+    /// Steps over bytes that are `of` a kind.
+    #[inline]
+    fn run(&mut self, of: impl Fn(u8) -> bool) {
+        loop {
+            match self.seen.get(self.at) {
+                Some(&b) if of(b) => self.at += 1,
+                Some(_) => return,
+                None if self.next_piece() => {}
+                None => return,
+            }
+        }
     }
 
     fn blanks(&mut self) {
-        while self.bytes.get(self.at).is_some_and(|&b| crate::int::is_blank(b)) {
-            self.at += 1;
-        }
+        self.run(crate::int::is_blank);
     }
 
     /// First byte of the next token, after white space.
@@ -184,9 +209,7 @@ impl<'a> Reader<'a> {
 
     fn digits(&mut self) -> usize {
         let start = self.at;
-        while self.bytes.get(self.at).is_some_and(u8::is_ascii_digit) {
-            self.at += 1;
-        }
+        self.run(|b| b.is_ascii_digit());
         self.at - start
     }
 
@@ -229,13 +252,13 @@ impl<'a> Reader<'a> {
         let start = self.at;
         let mut escaped = false;
         loop {
-            self.at += plain_prefix(&self.bytes[self.at..]);
-            match self.bytes.get(self.at)? {
-                b'"' => {
+            self.at += plain_prefix(self.seen.get(self.at..).unwrap_or_default());
+            match self.seen.get(self.at) {
+                Some(b'"') => {
                     self.at += 1;
                     return Some(Quoted { raw: &self.bytes[start..self.at - 1], escaped });
                 }
-                b'\\' => {
+                Some(b'\\') => {
                     escaped = true;
                     match self.bytes.get(self.at + 1)? {
                         b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't' => self.at += 2,
@@ -246,6 +269,7 @@ impl<'a> Reader<'a> {
                         _ => return None,
                     }
                 }
+                None if self.next_piece() => {}
                 _ => return None,
             }
         }
@@ -359,7 +383,7 @@ mod tests {
     }
 
     fn valid(t: &[u8]) -> bool {
-        let mut r = Reader::new(t);
+        let mut r = Reader::new(t, ());
         r.skip().is_some() && r.at_end()
     }
 
@@ -470,11 +494,43 @@ mod tests {
     fn unescapes() {
         let un = |t: &str| {
             let mut out = Vec::new();
-            Reader::new(t.as_bytes()).string().unwrap().unescape(&mut out);
+            Reader::new(t.as_bytes(), ()).string().unwrap().unescape(&mut out);
             String::from_utf8(out).unwrap()
         };
         assert_eq!(un(r#""a\n\t\"\\\/\b\f\r""#), "a\n\t\"\\/\u{8}\u{c}\r");
         assert_eq!(un(r#""\u0041\u00E9\u20ac\uD83D\uDE00\u0000z""#), "A\u{e9}\u{20ac}\u{1f600}\0z");
+    }
+
+    /// Counts the turns, and allows so many.
+    struct Allowed(usize, usize);
+
+    impl Turns for Allowed {
+        fn give_way(&mut self) -> bool {
+            self.0 += 1;
+            self.0 <= self.1
+        }
+    }
+
+    #[test]
+    fn long_documents_are_read_in_pieces() {
+        for (front, part, back) in [
+            ("[", " ", "0]"),
+            ("[", "[1.25, true ,{\"a\":null}],", "0]"),
+            ("[\"", "x", "\"]"),
+            ("[\"", r"abcde\n", "\"]"),
+            ("[\"", r"\ud83d\ude00", "\"]"),
+            ("[", "7", "]"),
+            ("[0.", "7", "]"),
+        ] {
+            let document = format!("{front}{}{back}", part.repeat((8 * PIECE + 200) / part.len()));
+            for allowed in 0..10 {
+                let mut r = Reader::new(document.as_bytes(), Allowed(0, allowed));
+                let read = r.skip().map(<[u8]>::len);
+                assert!(r.at_end());
+                let expected = if allowed < 8 { (None, allowed + 1) } else { (Some(document.len()), 8) };
+                assert_eq!((read, r.turns.0), expected, "{part}");
+            }
+        }
     }
 
     #[test]

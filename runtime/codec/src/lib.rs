@@ -17,6 +17,27 @@ pub mod json;
 pub trait Sink {
     /// Appends `bytes`.
     fn put(&mut self, bytes: &[u8]);
+
+    /// Takes no more: the rest of the work is in vain.
+    fn is_closed(&self) -> bool {
+        false
+    }
+}
+
+/// Bytes that are worked on before others get their turn: less than a slice's worth of time.
+pub const PIECE: usize = 64 << 10;
+
+/// How long work lets others have their turn, between pieces of it.
+pub trait Turns {
+    /// False: the rest is not to be done.
+    fn give_way(&mut self) -> bool;
+}
+
+/// There are no others.
+impl Turns for () {
+    fn give_way(&mut self) -> bool {
+        true
+    }
 }
 
 impl Sink for Vec<u8> {

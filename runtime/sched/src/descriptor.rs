@@ -59,8 +59,11 @@ impl Descriptor {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Puts it into the reactor's set where it is in none yet. A kind that epoll refuses gives its error.
+    /// Puts it into the reactor's set where it is in none yet. A closed one and a kind that epoll refuses give an error.
     pub fn watch(&self, state: &mut State, reactor: &Reactor) -> Result<(), i32> {
+        if state.closed {
+            return Err(libc::EBADF);
+        }
         if state.epoll.is_none() {
             reactor.register(self.fd, self.handle.unsigned_abs())?;
             state.epoll = Some(reactor.epoll());

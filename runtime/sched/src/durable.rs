@@ -5,7 +5,7 @@
 use crate::fiber::{self, Outcome, Token, Wait};
 use crate::park::park;
 use crate::shard::Shard;
-use crate::{stop, sys};
+use crate::{stderr, stop, sys};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 use values::ctx::Ctx;
@@ -104,7 +104,8 @@ pub fn fail(report: &str) -> ! {
     while HALTED.load(Ordering::Acquire) < stop::watched() && Instant::now() < until {
         std::thread::sleep(Duration::from_millis(1));
     }
-    sys::stderr_line(report);
+    stderr::line(report);
+    stderr::finish(Instant::now() + FLUSH);
     // SAFETY: ends the process; no destructor of it matters any more.
     unsafe { libc::_exit(LOG_FAILED) }
 }

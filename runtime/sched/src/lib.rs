@@ -35,6 +35,7 @@ mod shared;
 pub mod shim;
 mod stack;
 pub mod stats;
+pub mod stderr;
 pub mod stop;
 pub mod sys;
 mod timer;
@@ -42,6 +43,7 @@ pub mod trace;
 pub mod unix;
 pub mod wait;
 
+use std::time::Instant;
 use values::ctx::Image;
 
 /// Runs a program to its end and gives the process's exit status. Prints start-up notices, the report of a trap that
@@ -49,11 +51,10 @@ use values::ctx::Image;
 pub fn run(image: &'static Image) -> i32 {
     let read = config::read(&config::program_name(), config::variable);
     for notice in &read.notices {
-        sys::stderr_line(notice);
+        stderr::line(notice);
     }
     if let Some(refusal) = read.refusal {
-        sys::stderr_line(&refusal);
-        return 2;
+        return refuse(&refusal);
     }
     run_with(read.config, image)
 }
@@ -61,14 +62,20 @@ pub fn run(image: &'static Image) -> i32 {
 /// `run` with a given configuration.
 pub fn run_with(config: config::Config, image: &'static Image) -> i32 {
     sys::prepare_process();
+    sys::unblock_terminals();
     values::ctx::install_panic_hook();
     values::object::set_heap_limit(config.heap_bytes);
     let program = config.program.clone();
     match run::run(config, image) {
         Ok(ended) => ended.status,
-        Err(e) => {
-            sys::stderr_line(&format!("{program}: cannot start: {}", sys::text(e)));
-            2
-        }
+        Err(e) => refuse(&format!("{program}: cannot start: {}", sys::text(e))),
     }
+}
+
+/// The program does not start: says why and gives the exit status.
+#[must_use]
+pub fn refuse(why: &str) -> i32 {
+    stderr::line(why);
+    stderr::finish(Instant::now() + run::LAST);
+    2
 }

@@ -8,7 +8,7 @@ use crate::park::park;
 use crate::proc::pty;
 use crate::shard::Shard;
 use crate::wait::blocking;
-use crate::{shim, sys};
+use crate::{output, shim, stderr, sys};
 use abi::trap;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -52,6 +52,18 @@ fn look_up(ctx: &mut Ctx, handle: i64) -> Option<Arc<Descriptor>> {
     found
 }
 
+/// What a system call gave. An inner `None`: it would have to wait. `None`: trap 9 is pending.
+pub(crate) fn unless_waiting<T>(ctx: &mut Ctx, result: Result<T, i32>) -> Option<Option<T>> {
+    match result {
+        Ok(value) => Some(Some(value)),
+        Err(libc::EAGAIN) => Some(None),
+        Err(e) => {
+            raise(ctx, e);
+            None
+        }
+    }
+}
+
 /// Adopts a fresh descriptor; -1 with a pending trap when the table is full.
 pub(crate) fn adopt(ctx: &mut Ctx, fd: i32) -> i64 {
     let who = me(ctx);
@@ -76,8 +88,7 @@ pub(crate) fn wait_readable(ctx: &mut Ctx, d: Arc<Descriptor>, events: u64, wait
     let s = shard(ctx);
     let token = {
         let mut state = d.state();
-        let watched = if state.closed { Err(libc::EBADF) } else { d.watch(&mut state, &s.reactor) };
-        if let Err(e) = watched {
+        if let Err(e) = d.watch(&mut state, &s.reactor) {
             drop(state);
             raise(ctx, e);
             return Next::Trap;
@@ -126,29 +137,27 @@ pub fn read(ctx: &mut Ctx, handle: i64, max: i64, ms: Option<i64>) -> *mut Obj {
         let ready = if d.inherited { sys::poll(d.fd, libc::POLLIN, 0) } else { !drained || last || want == 0 };
         if ready {
             // SAFETY: `scratch` has room for `want` bytes.
-            let n = unsafe { libc::read(d.fd, s.scratch.as_mut_ptr().cast(), want) };
-            let error = if n < 0 { sys::errno() } else { 0 };
+            let result = sys::uninterrupted(|| unsafe { libc::read(d.fd, s.scratch.as_mut_ptr().cast(), want) });
             let mut state = d.state();
-            if let Ok(n) = usize::try_from(n) {
-                // A short read has drained the descriptor: the next byte brings an event. The end of the stream does
-                // not go away: it is for every reader.
-                if n < want && n > 0 && state.registered() && !state.hup && state.reads == events {
-                    state.drained = true;
-                } else if !state.readers.is_empty() {
-                    state.wake_reader(s);
+            match result {
+                Ok(n) => {
+                    // A short read has drained the descriptor: the next byte brings an event. The end of the stream does
+                    // not go away: it is for every reader.
+                    if n < want && n > 0 && state.registered() && !state.hup && state.reads == events {
+                        state.drained = true;
+                    } else if !state.readers.is_empty() {
+                        state.wake_reader(s);
+                    }
+                    drop(state);
+                    let got = s.scratch.get(..n).unwrap_or(&[]);
+                    return shim::text(ctx, got);
                 }
-                drop(state);
-                let got = s.scratch.get(..n).unwrap_or(&[]);
-                return shim::text(ctx, got);
-            }
-            match error {
-                libc::EINTR => continue,
-                libc::EAGAIN => state.drained |= state.reads == events,
-                libc::EIO if pty::is_master(d.fd) => {
+                Err(libc::EAGAIN) => state.drained |= state.reads == events,
+                Err(libc::EIO) if pty::is_master(d.fd) => {
                     drop(state);
                     return shim::text(ctx, &[]);
                 }
-                err => {
+                Err(err) => {
                     drop(state);
                     raise(ctx, err);
                     return std::ptr::null_mut();
@@ -212,7 +221,7 @@ pub fn accept(ctx: &mut Ctx, handle: i64, ms: Option<i64>) -> Option<i64> {
 fn limit_notice(s: &mut Shard) {
     if s.shared().limit_notice_due(sys::monotonic(), LIMIT_NOTICE) {
         s.out.flush();
-        sys::stderr_line(&format!("{}: descriptor limit reached; accepting later", s.shared().config.program));
+        stderr::line(&format!("{}: descriptor limit reached; accepting later", s.shared().config.program));
     }
 }
 
@@ -280,28 +289,18 @@ fn write_owned(ctx: &mut Ctx, handle: i64, text: *const Obj, deadline: u64, with
             return Some(true);
         }
         let events = d.state().writes;
-        let most = if d.inherited { libc::PIPE_BUF.min(left.len()) } else { left.len() };
-        if !d.inherited || sys::poll(d.fd, libc::POLLOUT, 0) {
-            if d.inherited && d.fd <= 2 {
-                shard(ctx).out.flush();
+        // What was printed comes before. It may take the room that is left.
+        if d.inherited && d.fd <= 2 {
+            shard(ctx).out.flush();
+            stderr::flush();
+        }
+        let written = if d.inherited { output::write_ready(d.fd, left) } else { sys::write(d.fd, left) };
+        if let Some(n) = unless_waiting(ctx, written)? {
+            done += n;
+            if left.is_empty() {
+                return Some(true);
             }
-            // SAFETY: `left` is readable for `most` bytes.
-            let n = unsafe { libc::write(d.fd, left.as_ptr().cast(), most) };
-            if n >= 0 {
-                done += n.unsigned_abs();
-                if left.is_empty() {
-                    return Some(true);
-                }
-                continue;
-            }
-            match sys::errno() {
-                libc::EINTR => continue,
-                libc::EAGAIN => {}
-                err => {
-                    raise(ctx, err);
-                    return None;
-                }
-            }
+            continue;
         }
         if last {
             return Some(false);
@@ -325,8 +324,7 @@ pub(crate) fn wait_writable(
     let s = shard(ctx);
     {
         let mut state = d.state();
-        let watched = if state.closed { Err(libc::EBADF) } else { d.watch(&mut state, &s.reactor) };
-        if let Err(e) = watched {
+        if let Err(e) = d.watch(&mut state, &s.reactor) {
             drop(state);
             raise(ctx, e);
             return None;

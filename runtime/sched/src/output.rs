@@ -23,36 +23,39 @@ pub struct Output {
     failed: Option<i32>,
 }
 
-/// Whether writes to standard output may wait for a reader.
-fn may_wait() -> bool {
-    static STREAM: OnceLock<bool> = OnceLock::new();
-    *STREAM.get_or_init(|| {
+/// Writes what a stream that is not this process's own takes without waiting, a piece at most; `EAGAIN` where it takes
+/// nothing. One at a time, so that nothing else of this process fills it between the look and the write.
+pub(crate) fn write_ready(fd: i32, bytes: &[u8]) -> Result<usize, i32> {
+    static TURN: Mutex<()> = Mutex::new(());
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    if sys::poll(fd, libc::POLLOUT, 0) {
+        sys::write(fd, bytes.get(..PIECE).unwrap_or(bytes))
+    } else {
+        Err(libc::EAGAIN)
+    }
+}
+
+/// Whether writes to standard output or error may wait for a reader.
+fn may_wait(fd: i32) -> bool {
+    static STREAMS: [OnceLock<bool>; 2] = [OnceLock::new(), OnceLock::new()];
+    *STREAMS[usize::from(fd == 2)].get_or_init(|| {
         // SAFETY: zeroed memory is a valid destination.
         unsafe {
             let mut about: libc::stat = std::mem::zeroed();
-            libc::fstat(1, &raw mut about) == 0 && about.st_mode & libc::S_IFMT != libc::S_IFREG
+            libc::fstat(fd, &raw mut about) == 0 && about.st_mode & libc::S_IFMT != libc::S_IFREG
         }
     })
 }
 
-/// Writes what the system takes without waiting; how many bytes.
-fn write_some(bytes: &[u8]) -> Result<usize, i32> {
+/// Writes what standard output or error takes without waiting; how many bytes.
+pub(crate) fn write_some(fd: i32, bytes: &[u8]) -> Result<usize, i32> {
+    let may_wait = may_wait(fd);
     let mut done = 0;
     while let Some(left) = bytes.get(done..).filter(|left| !left.is_empty()) {
-        let most = if may_wait() { PIECE.min(left.len()) } else { left.len() };
-        if may_wait() && !sys::poll(1, libc::POLLOUT, 0) {
-            break;
-        }
-        // SAFETY: the slice is readable for `most` bytes.
-        let n = unsafe { libc::write(1, left.as_ptr().cast(), most) };
-        if n >= 0 {
-            done += n.unsigned_abs();
-            continue;
-        }
-        match sys::errno() {
-            libc::EINTR => {}
-            libc::EAGAIN => break,
-            e => return Err(e),
+        match if may_wait { write_ready(fd, left) } else { sys::write(fd, left) } {
+            Ok(n) => done += n,
+            Err(libc::EAGAIN) => break,
+            Err(e) => return Err(e),
         }
     }
     Ok(done)
@@ -61,12 +64,12 @@ fn write_some(bytes: &[u8]) -> Result<usize, i32> {
 /// Hands over the cut line, then `lines`, as far as the system takes them. What is left of a line that has begun becomes
 /// the cut one.
 fn hand_over(cut: &mut MutexGuard<'_, Vec<u8>>, lines: &mut Vec<u8>) -> Result<(), i32> {
-    let n = write_some(cut)?;
+    let n = write_some(1, cut)?;
     drop(cut.drain(..n));
     if !cut.is_empty() {
         return Ok(());
     }
-    let n = write_some(lines)?;
+    let n = write_some(1, lines)?;
     let begun = n > 0 && lines.get(n - 1).is_some_and(|b| *b != b'\n');
     let rest = lines.get(n..).unwrap_or(&[]);
     let end = if begun { rest.iter().position(|b| *b == b'\n').map_or(rest.len(), |at| at + 1) } else { 0 };
@@ -128,12 +131,7 @@ impl Output {
     /// The run is over: hands over everything, waiting for the reader until then.
     pub fn finish(&mut self, until: Instant) {
         self.flush();
-        while self.stuck {
-            let left = until.saturating_duration_since(Instant::now()).as_millis();
-            if left == 0 {
-                return;
-            }
-            let _ = sys::poll(1, libc::POLLOUT, i32::try_from(left).unwrap_or(i32::MAX));
+        while self.stuck && sys::poll_until(1, libc::POLLOUT, until) {
             self.flush();
         }
     }

@@ -1,6 +1,6 @@
 //! Reports of uncaught traps, each written to stderr in one piece.
 
-use crate::{shim, sys};
+use crate::{shim, stderr};
 use abi::layout;
 use values::ctx::{Ctx, Image};
 use values::object::Obj;
@@ -38,7 +38,7 @@ pub fn main_trap(ctx: &mut Ctx) {
 }
 
 fn finish(ctx: &mut Ctx, out: &[u8]) {
-    let _ = sys::write_all(2, out);
+    stderr::report(out);
     let msg = std::mem::replace(&mut ctx.trap_msg, std::ptr::null_mut());
     shim::release(ctx, msg);
     ctx.trap = 0;

@@ -10,7 +10,7 @@ use crate::fiber::{self, Co, Fiber, Outcome, State};
 use crate::shard::{self, SWITCHES, Shard};
 use crate::shared::Shared;
 use crate::stats::Stats;
-use crate::{report, shim, stop, sys, trace};
+use crate::{report, shim, stderr, stop, sys, trace};
 use abi::trap;
 use corosensei::CoroutineResult;
 use std::sync::Arc;
@@ -128,7 +128,7 @@ fn resume(s: *mut Shard, slot: u32) {
             let p: *mut Fiber = f;
             if (*p).actor.is_null() {
                 s.main_status = Some(1);
-                sys::stderr_line(&format!("{}: no memory for a stack", s.shared().config.program));
+                stderr::line(&format!("{}: no memory for a stack", s.shared().config.program));
             } else {
                 actor::die_unstarted(s, &mut *p);
             }
@@ -220,8 +220,8 @@ fn main_ended(s: &mut Shard, f: &mut Fiber) -> i32 {
 
 /// Time that the other shards have to unwind their fibers: the process must be gone within a second.
 const UNWIND: Duration = Duration::from_millis(800);
-/// And until when children that were killed are waited for, and a reader of standard output.
-const LAST: Duration = Duration::from_millis(950);
+/// And until when children that were killed are waited for, and readers of standard output and error.
+pub const LAST: Duration = Duration::from_millis(950);
 /// Reductions after which a round of checks is due.
 const ROUND: i64 = 4000;
 /// Stack of a shard's thread, where library code runs that needs more than a fiber's reserve.
@@ -287,8 +287,9 @@ pub fn run(config: Config, image: &'static Image) -> Result<Ended, i32> {
     }
     if let Some(line) = &mut line {
         line.push_str(&format!(" objects_live={objects_live}"));
-        sys::stderr_line(line);
+        stderr::line(line);
     }
+    stderr::finish(ended + LAST);
     Ok(Ended { status, stats, objects_live })
 }
 

@@ -10,7 +10,7 @@ use crate::stack::Stacks;
 use crate::stats::Counters;
 use crate::timer::{Due, Timers};
 use crate::trace::{self, Trace};
-use crate::{durable, park, proc, shim, stop, sys};
+use crate::{durable, park, proc, shim, stderr, stop, sys};
 use abi::desc::Reply;
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -37,7 +37,7 @@ const SPINS: u32 = 400;
 /// How many times longer than it took a search that found nothing to reclaim is not repeated: a large state whose actor
 /// is much used must not be gone through each time that the shard has nothing else to do.
 const SEARCH_REST: u64 = 16;
-/// How long a shard may sleep while standard output has not taken all of its lines, in nanoseconds.
+/// How long a shard may sleep while standard output has not taken all of its lines, or standard error, in nanoseconds.
 const OUTPUT_GAP: u64 = 2_000_000;
 /// Posts for one shard that are handed over at once; others wait for the end of the slice.
 const BATCH: usize = 32;
@@ -136,23 +136,6 @@ pub struct Shard {
 // starts and after its last one has ended.
 unsafe impl Send for Shard {}
 
-/// A context that belongs to no stack.
-fn new_ctx(heap: *mut Heap, image: &'static Image) -> Ctx {
-    Ctx {
-        budget: 0,
-        stack_limit: 0,
-        trap: 0,
-        heap,
-        image,
-        fiber: std::ptr::null_mut(),
-        stack_base: 0,
-        trap_msg: std::ptr::null_mut(),
-        trap_frames: Vec::new(),
-        trap_recorded: false,
-        caught_frames: Vec::new(),
-    }
-}
-
 impl Shard {
     /// A complete shard without fibers. Gives the error number of the failing system call.
     pub fn new(id: u16, shared: &Arc<Shared>) -> Result<Box<Shard>, i32> {
@@ -161,7 +144,7 @@ impl Shard {
         stop::watch(id, wake_fd);
         let image = shared.image;
         let mut heap = Box::new(Heap::default());
-        let ctx = new_ctx(&raw mut *heap, image);
+        let ctx = Ctx::new(&raw mut *heap, image);
         Ok(Box::new(Shard {
             id,
             alone: shared.alone(),
@@ -404,7 +387,7 @@ impl Shard {
         let slot = self.free_slots.pop().unwrap_or_else(|| {
             let slot = u32::try_from(self.fibers.len()).unwrap_or(u32::MAX);
             let mut f = Box::new(Fiber {
-                ctx: new_ctx(heap, image),
+                ctx: Ctx::new(heap, image),
                 co: None,
                 yielder: std::ptr::null(),
                 depth: std::ptr::null(),
@@ -482,6 +465,7 @@ impl Shard {
     pub fn close(&mut self, handle: i64) {
         if (0..=2).contains(&handle) {
             self.out.flush();
+            stderr::flush();
         }
         let Some(d) = self.shared().handles.take(handle) else { return };
         for t in d.close() {
@@ -494,6 +478,7 @@ impl Shard {
         self.switches = 0;
         self.spent = 0;
         self.out.flush();
+        stderr::flush();
         // A collection between slices may have given up addresses.
         if !self.orphans.is_empty() {
             actor::sweep(self);
@@ -562,7 +547,7 @@ impl Shard {
             self.shared().ports[0].kick();
         }
         let ns = ns.min(self.stacks.trim(now, ns > 0));
-        let ns = if self.out.is_stuck() { ns.min(OUTPUT_GAP) } else { ns };
+        let ns = if self.out.is_stuck() || stderr::is_stuck() { ns.min(OUTPUT_GAP) } else { ns };
         let idle = ns == sys::NEVER && self.timers.is_empty();
         let until_due = if idle { sys::NEVER } else { ns.min(self.timers.next().saturating_sub(now)) };
         let talk = may_sleep && now.saturating_sub(self.last_post) < TALK && self.spin(until_due);

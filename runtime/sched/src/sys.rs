@@ -1,7 +1,9 @@
 //! Thin wrappers over the C library: clocks, error texts, descriptors. Clocks go through `clock_gettime`, so that a
 //! test can step them from outside.
 
+use crate::proc::pty;
 use std::ffi::CStr;
+use std::time::Instant;
 
 /// The calling thread's last error number.
 #[must_use]
@@ -65,24 +67,23 @@ pub fn after(from: u64, ms: i64) -> u64 {
 /// A deadline that is never reached.
 pub const NEVER: u64 = u64::MAX;
 
-/// Writes all of `bytes` to `fd`, waiting where the descriptor is non-blocking. Gives the error number on failure.
-pub fn write_all(fd: i32, mut bytes: &[u8]) -> Result<(), i32> {
-    while !bytes.is_empty() {
-        // SAFETY: the slice is readable for its length.
-        let n = unsafe { libc::write(fd, bytes.as_ptr().cast(), bytes.len()) };
-        if n >= 0 {
-            bytes = bytes.get(n.unsigned_abs()..).unwrap_or(&[]);
-            continue;
+/// Makes a system call that gives a number, or -1, until no signal interrupts it. Gives the error number on failure.
+pub fn uninterrupted(mut call: impl FnMut() -> isize) -> Result<usize, i32> {
+    loop {
+        if let Ok(n) = usize::try_from(call()) {
+            return Ok(n);
         }
         match errno() {
             libc::EINTR => {}
-            libc::EAGAIN => {
-                let _ = poll(fd, libc::POLLOUT, -1);
-            }
             e => return Err(e),
         }
     }
-    Ok(())
+}
+
+/// Writes to `fd` what it takes at once of `bytes`; how many. Gives the error number on failure.
+pub fn write(fd: i32, bytes: &[u8]) -> Result<usize, i32> {
+    // SAFETY: the slice is readable for its length.
+    uninterrupted(|| unsafe { libc::write(fd, bytes.as_ptr().cast(), bytes.len()) })
 }
 
 /// Whether `fd` is ready for `events` (or failed) within `ms` milliseconds.
@@ -91,6 +92,20 @@ pub fn poll(fd: i32, events: i16, ms: i32) -> bool {
     let mut p = libc::pollfd { fd, events, revents: 0 };
     // SAFETY: one valid entry.
     unsafe { libc::poll(&raw mut p, 1, ms) > 0 }
+}
+
+/// Whether `fd` becomes ready for `events` (or fails) by `until`.
+#[must_use]
+pub fn poll_until(fd: i32, events: i16, until: Instant) -> bool {
+    loop {
+        let left = until.saturating_duration_since(Instant::now()).as_millis();
+        if poll(fd, events, i32::try_from(left).unwrap_or(i32::MAX)) {
+            return true;
+        }
+        if left == 0 {
+            return false;
+        }
+    }
 }
 
 /// Closes a descriptor; errors are ignored, the descriptor is gone either way.
@@ -111,12 +126,25 @@ pub fn blank(fd: i32) {
     }
 }
 
-/// Writes one stderr line in one piece; failures are ignored.
-pub fn stderr_line(line: &str) {
-    let mut s = String::with_capacity(line.len() + 1);
-    s.push_str(line);
-    s.push('\n');
-    let _ = write_all(2, s.as_bytes());
+/// Gives standard output and error, where they are terminals, open files of this process's own that do not block: a
+/// terminal says that it is ready when it has room for less than a line, and a write that blocks waits for the rest. One
+/// that cannot be opened anew (another user's) stays as it is.
+pub fn unblock_terminals() {
+    for (fd, path) in [(1, c"/proc/self/fd/1"), (2, c"/proc/self/fd/2")] {
+        // SAFETY: a terminated path; the descriptors are the process's own.
+        unsafe {
+            // To open the master's side would make another terminal.
+            if libc::isatty(fd) == 0 || pty::is_master(fd) {
+                continue;
+            }
+            let access = libc::fcntl(fd, libc::F_GETFL) & libc::O_ACCMODE;
+            let own = libc::open(path.as_ptr(), access | libc::O_NONBLOCK | libc::O_NOCTTY | libc::O_CLOEXEC);
+            if own >= 0 {
+                let _ = libc::dup2(own, fd);
+                let _ = libc::close(own);
+            }
+        }
+    }
 }
 
 /// Has the system kill this process when the thread that started it ends, unless that has happened already.

@@ -8,7 +8,7 @@
 use crate::actor::Actor;
 use crate::fiber::{Fiber, Outcome, Wait};
 use crate::shard::Shard;
-use crate::{report, stop, sys};
+use crate::{report, stderr, stop, sys};
 use std::fmt::Write as _;
 use std::sync::atomic::{AtomicU32, Ordering};
 use values::ctx::Image;
@@ -195,7 +195,7 @@ pub fn answer(s: &mut Shard) {
     if ring.answered != asked {
         ring.answered = asked;
         s.out.flush();
-        let _ = sys::write_all(2, ring.lines(s.id, s.image).as_bytes());
+        stderr::report(ring.lines(s.id, s.image).as_bytes());
     }
 }
 

@@ -177,19 +177,11 @@ fn send_owned(ctx: &mut Ctx, conn: i64, handle: i64) -> Option<bool> {
                 (*control).cmsg_type = libc::SCM_RIGHTS;
                 (*control).cmsg_len = CONTROL;
                 libc::CMSG_DATA(control).cast::<libc::c_int>().write_unaligned(passed.fd);
-                libc::sendmsg(to.fd, header, libc::MSG_NOSIGNAL)
+                sys::uninterrupted(|| libc::sendmsg(to.fd, header, libc::MSG_NOSIGNAL))
             }
         });
-        if sent >= 0 {
+        if net::unless_waiting(ctx, sent)?.is_some() {
             return Some(true);
-        }
-        match sys::errno() {
-            libc::EINTR => continue,
-            libc::EAGAIN => {}
-            err => {
-                raise(ctx, err);
-                return None;
-            }
         }
         drop(passed);
         match net::wait_writable(ctx, to, events, |ctx| park(ctx, Wait::Input, sys::NEVER))? {
@@ -213,8 +205,7 @@ pub fn recv_fd(ctx: &mut Ctx, conn: i64) -> Option<i64> {
             return None;
         }
         let events = d.state().reads;
-        let (n, fd, cut) = receive(d.fd);
-        if n >= 0 {
+        if let Some((fd, cut)) = net::unless_waiting(ctx, receive(d.fd))? {
             d.state().wake_reader(shard(ctx));
             return match fd {
                 Some(fd) => {
@@ -229,30 +220,19 @@ pub fn recv_fd(ctx: &mut Ctx, conn: i64) -> Option<i64> {
                 None => None,
             };
         }
-        match sys::errno() {
-            libc::EINTR => continue,
-            libc::EAGAIN => {}
-            err => {
-                raise(ctx, err);
-                return None;
-            }
-        }
         if let Next::Trap = net::wait_readable(ctx, d, events, Wait::Input, sys::NEVER) {
             return None;
         }
     }
 }
 
-/// One byte of the socket, the descriptor that came with it, and whether one was lost.
-fn receive(from: i32) -> (isize, Option<OwnedFd>, bool) {
+/// Takes one byte from the socket, if any is left: the descriptor that came with it, and whether one was lost.
+fn receive(from: i32) -> Result<(Option<OwnedFd>, bool), i32> {
     message(&mut Control([0; 24]), |header| {
         // SAFETY: header, byte and control buffer are writable and of the stated sizes; the kernel fills in whole
         // control messages, and the descriptor in one is fresh.
         unsafe {
-            let n = libc::recvmsg(from, header, libc::MSG_CMSG_CLOEXEC);
-            if n < 0 {
-                return (n, None, false);
-            }
+            let _ = sys::uninterrupted(|| libc::recvmsg(from, header, libc::MSG_CMSG_CLOEXEC))?;
             let control = libc::CMSG_FIRSTHDR(header);
             let has_fd = !control.is_null()
                 && (*control).cmsg_level == libc::SOL_SOCKET
@@ -267,7 +247,7 @@ fn receive(from: i32) -> (isize, Option<OwnedFd>, bool) {
                 }
                 OwnedFd::from_raw_fd(fd)
             });
-            (n, fd, header.msg_flags & libc::MSG_CTRUNC != 0)
+            Ok((fd, header.msg_flags & libc::MSG_CTRUNC != 0))
         }
     })
 }

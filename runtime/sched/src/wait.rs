@@ -3,8 +3,9 @@
 use crate::fiber::{self, Outcome, Token, Wait};
 use crate::output::Output;
 use crate::park::park;
+use crate::shard::Shard;
 use crate::shared::Post;
-use crate::sys;
+use crate::{stderr, sys};
 use values::ctx::Ctx;
 
 /// Parks for `ms` milliseconds; returns at once when `ms <= 0`, early at a stop.
@@ -22,13 +23,29 @@ const OUTPUT_MS: i64 = 2;
 
 /// Parks until standard output `is_ready`: its reader has read. Leaves an unwind pending at the end of the program.
 pub fn for_output(ctx: &mut Ctx, is_ready: impl Fn(&Output) -> bool) {
-    loop {
-        let f = fiber::of(ctx);
-        let s = f.shard();
+    for_reader(ctx, |s| {
         if !is_ready(&s.out) {
             s.out.flush();
         }
-        if is_ready(&s.out) {
+        is_ready(&s.out)
+    });
+}
+
+/// Parks until standard error has room: its reader has read. Leaves an unwind pending at the end of the program.
+pub fn for_errors(ctx: &mut Ctx) {
+    for_reader(ctx, |_| {
+        if stderr::is_full() {
+            stderr::flush();
+        }
+        !stderr::is_full()
+    });
+}
+
+fn for_reader(ctx: &mut Ctx, is_ready: impl Fn(&mut Shard) -> bool) {
+    loop {
+        let f = fiber::of(ctx);
+        let s = f.shard();
+        if is_ready(s) {
             return;
         }
         let _ = s.begin_wait(f);

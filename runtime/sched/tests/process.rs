@@ -55,9 +55,8 @@ fn print_or_wait(c: &mut Ctx, text: &str) {
     }
 }
 
-/// Nobody reads: the printer waits, others of its shard go on, and the end comes all the same.
-#[test]
-fn end_3_a_pipe_that_nobody_reads_holds_up_only_those_who_print() {
+/// Nobody reads standard output: the printers wait, others of their shards go on, and the end comes all the same.
+fn nobody_reads(case: &str, stdout: Stdio) {
     extern "C" fn prints(c: *mut Ctx, _s: *mut Obj, _m: *mut Obj, _out: Out) {
         let c = ctx(c);
         while c.trap == 0 {
@@ -66,7 +65,7 @@ fn end_3_a_pipe_that_nobody_reads_holds_up_only_those_who_print() {
         }
     }
     extern "C" fn ticks(_c: *mut Ctx, _s: *mut Obj, m: *mut Obj, _out: Out) {
-        sched::sys::stderr_line(&format!("tick {}", n(m)));
+        sched::stderr::line(&format!("tick {}", n(m)));
     }
     extern "C" fn main(c: *mut Ctx) -> i64 {
         let c = ctx(c);
@@ -81,17 +80,33 @@ fn end_3_a_pipe_that_nobody_reads_holds_up_only_those_who_print() {
         printers.iter().chain(&clocks).for_each(|&a| actor::release(a));
         7
     }
-    let mut command = child("end_3_a_pipe_that_nobody_reads_holds_up_only_those_who_print", || {
+    let mut command = child(case, || {
         let config = sched::config::Config { shards: 2, ..config() };
         sched::run_with(config, image(main, &[prints, ticks]))
     });
     let start = std::time::Instant::now();
-    let mut p = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut p = command.stdout(stdout).stderr(Stdio::piped()).spawn().unwrap();
     let mut err = String::new();
     let _ = std::io::Read::read_to_string(&mut p.stderr.take().unwrap(), &mut err).unwrap();
     assert_eq!(p.wait().unwrap().code(), Some(7), "{err}");
     assert!(err.contains("tick 0") && err.contains("tick 1"), "{err}");
     assert!(start.elapsed().as_secs() < 10, "{:?}", start.elapsed());
+}
+
+#[test]
+fn end_3_a_pipe_that_nobody_reads_holds_up_only_those_who_print() {
+    nobody_reads("end_3_a_pipe_that_nobody_reads_holds_up_only_those_who_print", Stdio::piped());
+}
+
+#[test]
+fn end_3_a_terminal_that_nobody_reads_holds_up_only_those_who_print() {
+    let (unread, terminal) = sched::proc::pty::open(80, 24).unwrap();
+    // A write that blocks would last until the other side is closed.
+    let _ = std::thread::spawn(|| {
+        std::thread::sleep(Duration::from_secs(10));
+        drop(unread);
+    });
+    nobody_reads("end_3_a_terminal_that_nobody_reads_holds_up_only_those_who_print", terminal.into());
 }
 
 /// A reader that comes late gets every line, each in one piece, in its printer's order.

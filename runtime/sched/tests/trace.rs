@@ -28,7 +28,7 @@ extern "C" fn sleeps(c: *mut Ctx, _s: *mut Obj, m: *mut Obj, _out: Out) {
 extern "C" fn waits(c: *mut Ctx) -> i64 {
     let c = ctx(c);
     let a = spawn(c, 0);
-    sched::sys::stderr_line("ready");
+    sched::stderr::line("ready");
     let _ = call(c, a, 60_000, 0);
     actor::release(a);
     0

@@ -16,6 +16,18 @@ pub(crate) const ID: usize = 8;
 /// Bytes that fit into an entry itself.
 const INLINE: usize = 30;
 
+/// The row of an entry that has the same values, other than nil, as the one before it.
+pub(crate) fn twice<'k>(entries: impl Iterator<Item = &'k Key>) -> Option<u64> {
+    let mut before: &[u8] = &[];
+    for key in entries {
+        if key.values() == before && key.values().first() != Some(&NIL) {
+            return Some(key.id());
+        }
+        before = key.values();
+    }
+    None
+}
+
 /// An entry of an index: the columns' values, then the row's id. Most are short and need no memory of their own.
 #[derive(Clone, Debug)]
 pub(crate) enum Key {

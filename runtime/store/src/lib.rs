@@ -6,6 +6,7 @@
 //! one leaves no trace.
 #![deny(unsafe_code)]
 
+mod bytes;
 pub mod disk;
 mod key;
 mod lock;
@@ -13,14 +14,18 @@ pub mod log;
 mod memory;
 mod order;
 mod query;
+mod record;
+mod recovery;
 mod rows;
+pub mod schema;
 mod store;
 mod table;
 mod value;
 
 pub use order::{Item, Sorter, put_key};
 pub use query::{Operands, Sink};
-pub use store::{Refusal, Store, UpdateError};
+pub use recovery::{OpenError, Opened, Settings};
+pub use store::{Refusal, Seq, Store, UpdateError};
 pub use value::{Cell, Value};
 
 /// Most bytes that a row may take encoded.

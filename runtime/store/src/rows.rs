@@ -4,7 +4,7 @@
 //! of runs of places, found in a tree by the ids' upper bits: it is walked in ascending order of ids.
 
 use crate::value::{Cell, Value};
-use abi::tables::{ColumnDesc, ColumnKind};
+use abi::tables::ColumnKind;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Rows of a page: one bit each in `Page::used`.
@@ -42,9 +42,10 @@ struct Run {
 #[derive(Debug)]
 pub(crate) struct Rows {
     columns: Box<[Place]>,
-    /// Words of a row, those of its bits first.
+    /// Words of a row, those of its bits first, that of its number in the log last.
     words: usize,
     bytes: usize,
+    logged: bool,
     pages: Vec<Option<Page>>,
     /// Pages with room; pages that were given back.
     open: BTreeSet<u32>,
@@ -62,6 +63,11 @@ pub(crate) struct Row<'a> {
 }
 
 impl<'a> Row<'a> {
+    /// The number of the last record that holds all of the row; 0 where rows have none.
+    pub fn base(&self) -> u64 {
+        self.words.last().copied().filter(|_| self.rows.logged).unwrap_or(0)
+    }
+
     pub fn cell(&self, column: usize) -> Cell<'a> {
         match self.rows.columns.get(column) {
             Some(Place::Word(at, bit)) => {
@@ -82,15 +88,16 @@ impl<'a> Row<'a> {
 }
 
 impl Rows {
-    pub fn new(columns: &[ColumnDesc]) -> Rows {
-        let is_word = |c: &ColumnDesc| matches!(c.kind, ColumnKind::Int | ColumnKind::Float);
-        let bits = columns.iter().filter(|c| is_word(c) && c.nullable).count();
+    /// No rows, of columns of these kinds that may be nil or not. `logged`: rows have numbers in the log.
+    pub fn new(columns: impl Iterator<Item = (ColumnKind, bool)> + Clone, logged: bool) -> Rows {
+        let is_word = |kind: ColumnKind| matches!(kind, ColumnKind::Int | ColumnKind::Float);
+        let bits = columns.clone().filter(|(kind, nullable)| is_word(*kind) && *nullable).count();
         let (mut words, mut bytes, mut bit) = (bits.div_ceil(64), 0, 0);
-        let mut places = Vec::with_capacity(columns.len());
-        for column in columns {
-            places.push(if is_word(column) {
-                let own = column.nullable.then_some(bit);
-                bit += usize::from(column.nullable);
+        let mut places = Vec::new();
+        for (kind, nullable) in columns {
+            places.push(if is_word(kind) {
+                let own = nullable.then_some(bit);
+                bit += usize::from(nullable);
                 words += 1;
                 Place::Word(words - 1, own)
             } else {
@@ -100,7 +107,8 @@ impl Rows {
         }
         Rows {
             columns: places.into(),
-            words,
+            logged,
+            words: words + usize::from(logged),
             bytes,
             pages: Vec::new(),
             open: BTreeSet::new(),
@@ -233,6 +241,17 @@ impl Rows {
     pub fn set(&mut self, id: u64, column: usize, value: Value) {
         if let Some(place) = self.place(id) {
             self.write(place, column, value);
+        }
+    }
+
+    /// Notes the number of the last record that holds all of the row.
+    pub fn set_base(&mut self, id: u64, seq: u64) {
+        debug_assert!(self.logged);
+        let Some(place) = self.place(id) else { return };
+        let (words, at) = (self.words, place % PAGE);
+        let page = self.pages.get_mut(place / PAGE).and_then(Option::as_mut);
+        if let Some(word) = page.and_then(|page| page.words.get_mut((at + 1) * words - 1)) {
+            *word = seq;
         }
     }
 

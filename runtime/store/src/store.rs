@@ -3,7 +3,9 @@
 use crate::MAX_ROW;
 use crate::key;
 use crate::lock::{Reading, Writing, only};
+use crate::log::{Kind, Log, Stats};
 use crate::memory::Memory;
+use crate::record;
 use crate::rows::bytes_cost;
 use crate::table::{Table, entry, entry_cost, kind};
 use crate::value::{Cell, Value};
@@ -34,9 +36,14 @@ pub enum UpdateError<E> {
     Computation(E),
 }
 
+/// The number of a record in the log; 0: there is none, and nothing to wait for.
+pub type Seq = u64;
+
 #[derive(Debug)]
 pub(crate) struct Slot {
     pub desc: TableDesc,
+    /// Number of the table in the log's schema, if its rows are in the log.
+    pub logged: Option<u16>,
     pub table: RwLock<Table>,
     /// Indexes that start with a `ref` column to this table: the table, the index.
     pub referrers: Vec<(usize, usize)>,
@@ -48,17 +55,27 @@ pub(crate) struct Slot {
 }
 
 /// All tables of a program.
-#[derive(Debug)]
 pub struct Store {
     pub(crate) slots: Vec<Slot>,
     pub(crate) queries: Vec<QueryDesc>,
     pub(crate) memory: Memory,
+    pub(crate) log: Option<Log>,
 }
 
 impl Store {
-    /// An empty store whose rows and indexes may take `memory` bytes.
+    /// An empty store whose rows and indexes may take `memory` bytes; nothing of it is written anywhere.
     #[must_use]
     pub fn new(tables: Vec<TableDesc>, queries: Vec<QueryDesc>, memory: u64) -> Store {
+        Store::with(tables, queries, memory, |_| None)
+    }
+
+    /// An empty store; `logged` gives the number in the log's schema of a table whose rows are in the log.
+    pub(crate) fn with(
+        tables: Vec<TableDesc>,
+        queries: Vec<QueryDesc>,
+        memory: u64,
+        mut logged: impl FnMut(&TableDesc) -> Option<u16>,
+    ) -> Store {
         let mut slots: Vec<Slot> = Vec::with_capacity(tables.len());
         let links: Vec<(usize, usize, usize)> = tables.iter().enumerate().flat_map(links).collect();
         for (number, desc) in tables.into_iter().enumerate() {
@@ -67,8 +84,10 @@ impl Store {
             let mut unique: Vec<_> =
                 indexes.filter_map(|(i, index)| Some((*index.columns.first()? as usize, i))).collect();
             unique.sort_unstable();
+            let logged = logged(&desc);
             slots.push(Slot {
-                table: RwLock::new(Table::new(&desc)),
+                table: RwLock::new(Table::new(&desc, logged.is_some())),
+                logged,
                 referring: others(number, referrers.iter().map(|r| r.0)),
                 targets: others(number, desc.columns.iter().filter_map(|c| c.refers.map(|t| t as usize))),
                 desc,
@@ -76,7 +95,7 @@ impl Store {
                 unique,
             });
         }
-        Store { slots, queries, memory: Memory::new(memory) }
+        Store { slots, queries, memory: Memory::new(memory), log: None }
     }
 
     #[must_use]
@@ -84,11 +103,19 @@ impl Store {
         self.slots.get(table as usize).map(|slot| &slot.desc)
     }
 
+    /// Adds a record about a row of a table that is in the log. The caller holds the table's lock: records of a row come
+    /// in the order of its changes.
+    fn stage(&self, kind: Kind, body: &[u8]) -> Seq {
+        self.log.as_ref().map_or(0, |log| log.stage(kind, |out| out.extend_from_slice(body)))
+    }
+
     /// Adds a row with a value for every column; its id.
-    pub fn insert(&self, table: u32, values: Vec<Value>) -> Result<u64, Refusal> {
+    pub fn insert(&self, table: u32, values: Vec<Value>) -> Result<(u64, Seq), Refusal> {
         let own = table as usize;
         let slot = self.slots.get(own).ok_or(Refusal::NoRow)?;
         let desc = &slot.desc;
+        let cells = || values.iter().map(Value::cell).zip(desc.columns.iter().map(|c| c.nullable));
+        let mut body = slot.logged.map(|number| record::row(number, 0, cells()));
         let mut locks = Writing::new(&self.slots, own, &slot.targets).ok_or(Refusal::NoRow)?;
         for (column, value) in desc.columns.iter().zip(&values) {
             if let (Some(target), Value::Word(id)) = (column.refers, value) {
@@ -112,7 +139,14 @@ impl Store {
         }
         table.next += 1;
         table.insert(desc, id, values, keys);
-        Ok(id)
+        let seq = body.as_mut().map_or(0, |body| {
+            record::set_id(body, id);
+            self.stage(Kind::Insert, body)
+        });
+        if seq > 0 {
+            table.rows.set_base(id, seq);
+        }
+        Ok((id, seq))
     }
 
     /// Calls `read` with the value of a column, while its table is locked.
@@ -132,9 +166,9 @@ impl Store {
     }
 
     /// Gives a column a new value.
-    pub fn set(&self, table: u32, id: u64, column: u32, value: Value) -> Result<(), Refusal> {
+    pub fn set(&self, table: u32, id: u64, column: u32, value: Value) -> Result<Seq, Refusal> {
         match self.update(table, id, column, |_| Ok::<Value, ()>(value)) {
-            Ok(()) => Ok(()),
+            Ok(seq) => Ok(seq),
             Err(UpdateError::Refused(refusal)) => Err(refusal),
             Err(UpdateError::Computation(())) => Err(Refusal::NoRow),
         }
@@ -147,7 +181,7 @@ impl Store {
         id: u64,
         column: u32,
         compute: impl FnOnce(Cell<'_>) -> Result<Value, E>,
-    ) -> Result<(), UpdateError<E>> {
+    ) -> Result<Seq, UpdateError<E>> {
         let refused = UpdateError::Refused;
         let (own, column) = (table as usize, column as usize);
         let slot = self.slots.get(own).ok_or(refused(Refusal::NoRow))?;
@@ -191,12 +225,14 @@ impl Store {
                 let _ = set.insert(after);
             }
         }
+        let nullable = desc.columns.get(column).is_some_and(|c| c.nullable);
+        let body = slot.logged.map(|number| record::change(number, id, column as u16, new, nullable));
         table.rows.set(id, column, value);
-        Ok(())
+        Ok(body.map_or(0, |body| self.stage(Kind::Change, &body)))
     }
 
     /// Removes a row that no other row refers to.
-    pub fn delete(&self, table: u32, id: u64) -> Result<(), Refusal> {
+    pub fn delete(&self, table: u32, id: u64) -> Result<Seq, Refusal> {
         let own = table as usize;
         let slot = self.slots.get(own).ok_or(Refusal::NoRow)?;
         let mut locks = Writing::new(&self.slots, own, &slot.referring).ok_or(Refusal::NoRow)?;
@@ -215,7 +251,30 @@ impl Store {
         let cost = table.cost(&slot.desc, id);
         table.remove(&slot.desc, id);
         let _ = self.memory.charge(-signed(cost));
-        Ok(())
+        let mut body = Vec::new();
+        Ok(slot.logged.map_or(0, |number| {
+            record::put_row_id(&mut body, number, id);
+            self.stage(Kind::Delete, &body)
+        }))
+    }
+
+    /// Makes everything durable that has been done, and says in the log that this was a normal end. Without effect where
+    /// there is no log.
+    pub fn close(&self) {
+        if let Some(log) = &self.log {
+            log.close();
+        }
+    }
+
+    /// Blocks until a write is durable; false if it will never be. Fibers do not wait like this.
+    pub fn wait(&self, seq: Seq) -> bool {
+        self.log.as_ref().is_none_or(|log| log.wait(seq))
+    }
+
+    /// What the log's thread has done, if there is a log.
+    #[must_use]
+    pub fn log_stats(&self) -> Option<Stats> {
+        self.log.as_ref().map(Log::stats)
     }
 
     /// The rows of `table` whose column, the first of `index`, refers to the row `id`, which must exist; ascending.

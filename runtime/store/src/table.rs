@@ -23,9 +23,10 @@ pub(crate) struct Table {
 pub(crate) type Between<'a> = (Bound<&'a [u8]>, Bound<&'a [u8]>);
 
 impl Table {
-    pub fn new(desc: &TableDesc) -> Table {
+    /// `logged`: its rows are in the log.
+    pub fn new(desc: &TableDesc, logged: bool) -> Table {
         Table {
-            rows: Rows::new(&desc.columns),
+            rows: Rows::new(desc.columns.iter().map(|c| (c.kind, c.nullable)), logged),
             indexes: desc.indexes.iter().map(|_| BTreeSet::new()).collect(),
             next: 1,
         }

@@ -1,4 +1,7 @@
-//! Values of columns on their way in and out of the store.
+//! Values of columns on their way in and out of the store, and as bytes of its files.
+
+use crate::bytes::{Reader, put_bytes};
+use abi::tables::ColumnKind;
 
 /// A value that goes in.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,6 +29,17 @@ impl Value {
             Value::Bytes(bytes) => Cell::Bytes(bytes),
         }
     }
+
+    /// The value of a column that `Cell::put` wrote; `None` if the bytes are none.
+    pub(crate) fn take(kind: ColumnKind, nullable: bool, from: &mut Reader<'_>) -> Option<Value> {
+        if nullable && !from.flag()? {
+            return Some(Value::Nil);
+        }
+        match kind {
+            ColumnKind::Int | ColumnKind::Float => from.u64().map(Value::Word),
+            ColumnKind::Bytes | ColumnKind::Value => from.bytes().map(|bytes| Value::Bytes(bytes.into())),
+        }
+    }
 }
 
 impl Cell<'_> {
@@ -35,6 +49,19 @@ impl Cell<'_> {
             Cell::Nil => Value::Nil,
             Cell::Word(word) => Value::Word(word),
             Cell::Bytes(bytes) => Value::Bytes(bytes.into()),
+        }
+    }
+
+    /// Appends the value of a column, which is not nil unless the column is nullable, as files have it.
+    pub(crate) fn put(self, nullable: bool, out: &mut Vec<u8>) {
+        debug_assert!(nullable || self != Cell::Nil);
+        if nullable {
+            out.push(u8::from(self != Cell::Nil));
+        }
+        match self {
+            Cell::Nil => {}
+            Cell::Word(word) => out.extend_from_slice(&word.to_le_bytes()),
+            Cell::Bytes(bytes) => put_bytes(bytes, out),
         }
     }
 

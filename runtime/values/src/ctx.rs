@@ -101,6 +101,9 @@ pub struct Site {
     pub line: u32,
 }
 
+/// Lets other fibers have their turn in the midst of long work. False: a trap is pending, and the rest is not to be done.
+pub type GiveWay = fn(&mut Ctx) -> bool;
+
 impl Image {
     /// An image with these shapes and nothing else.
     #[must_use]
@@ -132,6 +135,32 @@ impl Image {
 }
 
 impl Ctx {
+    /// A context that belongs to no stack.
+    #[must_use]
+    pub fn new(heap: *mut Heap, image: *const Image) -> Ctx {
+        Ctx {
+            budget: 0,
+            stack_limit: 0,
+            trap: 0,
+            heap,
+            image,
+            fiber: std::ptr::null_mut(),
+            stack_base: 0,
+            trap_msg: std::ptr::null_mut(),
+            trap_frames: Vec::new(),
+            trap_recorded: false,
+            caught_frames: Vec::new(),
+        }
+    }
+
+    /// A builtin goes through so many bytes without giving way. A piece or more uses up the slice: a loop around it must
+    /// not do that for a slice's number of turns.
+    pub fn works(&mut self, bytes: usize) {
+        if bytes >= codec::PIECE {
+            self.budget = self.budget.min(0);
+        }
+    }
+
     /// Leaves a pending trap with `code` and `msg`. A trap that is already pending stays.
     pub fn raise(&mut self, code: i64, msg: &str) {
         if self.trap != 0 {

@@ -1,13 +1,15 @@
-//! Values from JSON text (language specification 10.2): one pass over the text, straight into objects. The reader's
-//! open containers are kept in a list: a fiber's stack leaves the runtime too little room to recurse.
+//! Values from JSON text (language specification 10.2): one pass over the text, straight into objects, with turns for
+//! other fibers between pieces of a long one. What is unfinished then is owned here and nowhere else referred to. The
+//! reader's open containers are kept in a list: a fiber's stack leaves the runtime too little room to recurse.
 
-use crate::ctx::Ctx;
+use crate::ctx::{Ctx, GiveWay};
 use crate::object::{self, Obj, Plans};
-use crate::text::{self, Builder};
+use crate::text::{self, Gradual};
 use crate::{map, multi};
 use abi::desc::{ClassIdx, Default as FieldDefault, FieldDesc, Shapes, TypeDesc, TypeIdx};
 use abi::layout::{KIND_BYTES, KIND_TEXT};
 use codec::json::{Quoted, Reader};
+use codec::{PIECE, Sink, Turns};
 
 /// Deepest nesting of objects made by defaults; these are made recursively, in frames of a few hundred bytes.
 const DEFAULT_DEPTH: u32 = 24;
@@ -16,33 +18,44 @@ const DEFAULT_DEPTH: u32 = 24;
 type Words = [u64; 2];
 
 /// The value of type `ty` that `document` (null allowed) stands for; null when it does not have that shape, and with
-/// trap 4 when memory is short.
+/// trap 4 when memory is short or the trap that `give_way` leaves.
 ///
 /// # Safety
 /// `document` is null or a live Text of this shard; `ty` is a type of one word.
-pub unsafe fn decode(ctx: &mut Ctx, ty: TypeIdx, document: *mut Obj) -> *mut Obj {
+pub unsafe fn decode(ctx: &mut Ctx, ty: TypeIdx, document: *mut Obj, give_way: GiveWay) -> *mut Obj {
     if document.is_null() {
         return std::ptr::null_mut();
     }
     let (shapes, plans) = (object::shapes(ctx), object::plans(ctx));
     // SAFETY: the caller keeps the text for the duration of the call.
-    let reader = Reader::new(unsafe { text::bytes(document) });
-    let mut decoder = Decoder { ctx, shapes, plans, reader, open: Vec::new(), present: Vec::new() };
+    let reader = Reader::new(unsafe { text::bytes(document) }, Lent { ctx, give_way });
+    let mut decoder = Decoder { shapes, plans, reader, open: Vec::new(), present: Vec::new() };
     let value = decoder.run(ty);
     decoder.abandon();
     let Some([word, _]) = value else { return std::ptr::null_mut() };
-    if decoder.reader.at_end() {
+    if decoder.reader.at_end() && decoder.ctx().trap == 0 {
         return word as *mut Obj;
     }
     decoder.drop_value(ty, word);
     std::ptr::null_mut()
 }
 
-struct Decoder<'a, 'c> {
+/// The fiber's context, which the reader needs to give way.
+struct Lent<'c> {
     ctx: &'c mut Ctx,
+    give_way: GiveWay,
+}
+
+impl Turns for Lent<'_> {
+    fn give_way(&mut self) -> bool {
+        (self.give_way)(self.ctx)
+    }
+}
+
+struct Decoder<'a, 'c> {
     shapes: &'a Shapes,
     plans: &'a Plans,
-    reader: Reader<'a>,
+    reader: Reader<'a, Lent<'c>>,
     /// Containers that are being read, outermost first; at most as many as the reader's depth allows.
     open: Vec<Open<'a>>,
     /// Per field of the objects being read, outermost first: whether it has a value.
@@ -92,9 +105,14 @@ const fn scalar(word: u64) -> Option<Words> {
 }
 
 impl<'a> Decoder<'a, '_> {
+    fn ctx(&mut self) -> &mut Ctx {
+        self.reader.turns.ctx
+    }
+
     fn drop_value(&mut self, ty: TypeIdx, word: u64) {
+        let slot = self.plans.slot(ty);
         // SAFETY: callers pass a value they own and forget.
-        unsafe { object::release_slot(self.ctx, self.plans.slot(ty), word) };
+        unsafe { object::release_slot(self.ctx(), slot, word) };
     }
 
     /// The next value of the document and all below it.
@@ -138,9 +156,9 @@ impl<'a> Decoder<'a, '_> {
             // SAFETY: open containers and their keys are owned here; fields that were not reached are zero.
             unsafe {
                 if let Members::Entries { key, .. } = open.members {
-                    object::release(self.ctx, key);
+                    object::release(self.ctx(), key);
                 }
-                object::release(self.ctx, open.obj);
+                object::release(self.ctx(), open.obj);
             }
         }
     }
@@ -158,7 +176,7 @@ impl<'a> Decoder<'a, '_> {
         match desc {
             TypeDesc::Multi(element) => {
                 let more = self.reader.array()?;
-                let obj = multi::new(self.ctx, element, 0);
+                let obj = multi::new(self.ctx(), element, 0);
                 self.push(obj, Members::Elements { ty: element })?;
                 Some(if more { Begun::Member(element) } else { Begun::Empty })
             }
@@ -167,7 +185,7 @@ impl<'a> Decoder<'a, '_> {
                     return None;
                 }
                 let first = self.reader.object()?;
-                let obj = map::new(self.ctx, key, value);
+                let obj = map::new(self.ctx(), key, value);
                 let key = first.map_or(std::ptr::null_mut(), |quoted| self.text(quoted));
                 self.push(obj, Members::Entries { value, key })?;
                 if first.is_none() {
@@ -182,7 +200,7 @@ impl<'a> Decoder<'a, '_> {
                 let base = self.present.len();
                 self.present.try_reserve(fields.len()).ok()?;
                 self.present.resize(base + fields.len(), false);
-                let obj = object::new(self.ctx, class);
+                let obj = object::new(self.ctx(), class);
                 self.push(obj, Members::Fields { fields, base, at: fields.len() })?;
                 let next = self.next_field(obj, fields, base, usize::MAX, first)?;
                 let Some(Open { members: Members::Fields { at, .. }, .. }) = self.open.last_mut() else { return None };
@@ -214,7 +232,7 @@ impl<'a> Decoder<'a, '_> {
         match &mut open.members {
             Members::Elements { ty } => {
                 // SAFETY: the multi is owned here; the element is consumed.
-                if !unsafe { multi::push(self.ctx, obj, first, second) } {
+                if !unsafe { multi::push(self.ctx(), obj, first, second) } {
                     return None;
                 }
                 self.reader.next_element().map(|more| more.then_some(*ty))
@@ -223,8 +241,8 @@ impl<'a> Decoder<'a, '_> {
                 // SAFETY: the map, the key and the value are owned here. A place that was there already holds a value
                 // of the type, a new one zeros; the map takes its own reference to the key.
                 unsafe {
-                    let place = map::slot(self.ctx, obj, *key as u64);
-                    object::release(self.ctx, std::mem::replace(key, std::ptr::null_mut()));
+                    let place = map::slot(self.ctx(), obj, *key as u64);
+                    object::release(self.ctx(), std::mem::replace(key, std::ptr::null_mut()));
                     if place.is_null() {
                         self.drop_value(*value, first);
                         return None;
@@ -335,7 +353,7 @@ impl<'a> Decoder<'a, '_> {
             }
             TypeDesc::Json => {
                 let raw = self.reader.skip()?;
-                pointer(text::new(self.ctx, raw))
+                pointer(self.text(Quoted { raw, escaped: false }))
             }
             // Containers are not scalars; the checker refuses the others, and `??T`.
             TypeDesc::Multi(_)
@@ -349,24 +367,34 @@ impl<'a> Decoder<'a, '_> {
     }
 
     fn text(&mut self, quoted: Quoted<'_>) -> *mut Obj {
-        if !quoted.escaped {
-            return text::new(self.ctx, quoted.raw);
+        if !quoted.escaped && quoted.raw.len() <= PIECE {
+            return text::new(self.ctx(), quoted.raw);
         }
-        let mut out = Builder::new(self.ctx, KIND_TEXT, quoted.raw.len());
-        quoted.unescape(&mut out);
+        let Lent { ctx, give_way } = &mut self.reader.turns;
+        let mut out = Gradual::new(ctx, KIND_TEXT, quoted.raw.len(), *give_way);
+        if quoted.escaped {
+            quoted.unescape(&mut out);
+        } else {
+            out.put(quoted.raw);
+        }
         out.finish()
     }
 
     fn bytes(&mut self, quoted: Quoted<'_>) -> Option<Words> {
-        let mut plain = Vec::new();
-        let coded = if quoted.escaped {
-            plain.try_reserve_exact(quoted.raw.len()).ok()?;
-            quoted.unescape(&mut plain);
-            plain.as_slice()
-        } else {
-            quoted.raw
-        };
-        pointer(base64(self.ctx, coded))
+        let give_way = self.reader.turns.give_way;
+        if !quoted.escaped {
+            return pointer(base64(self.ctx(), quoted.raw, give_way));
+        }
+        let coded = self.text(quoted);
+        if coded.is_null() {
+            return None;
+        }
+        // SAFETY: just made, and owned here.
+        unsafe {
+            let plain = base64(self.ctx(), text::bytes(coded), give_way);
+            object::release(self.ctx(), coded);
+            pointer(plain)
+        }
     }
 
     /// Steps over `null` where it means that the field is absent.
@@ -411,8 +439,8 @@ impl<'a> Decoder<'a, '_> {
             TypeDesc::Text => pointer(text::empty()),
             TypeDesc::Bytes => pointer(text::empty_bytes()),
             TypeDesc::Json => pointer(text::null()),
-            TypeDesc::Multi(element) => pointer(multi::new(self.ctx, element, 0)),
-            TypeDesc::Map(key, value) => pointer(map::new(self.ctx, key, value)),
+            TypeDesc::Multi(element) => pointer(multi::new(self.ctx(), element, 0)),
+            TypeDesc::Map(key, value) => pointer(map::new(self.ctx(), key, value)),
             TypeDesc::Object(_) | TypeDesc::Union(_) | TypeDesc::Interface | TypeDesc::Actor => None,
         }
     }
@@ -435,19 +463,19 @@ impl<'a> Decoder<'a, '_> {
             FieldDefault::Int(n) => scalar(*n as u64),
             FieldDefault::Float(f) => scalar(f.to_bits()),
             FieldDefault::Bool(b) => scalar(u64::from(*b)),
-            FieldDefault::Text(t) if self.shapes.ty(ty) == TypeDesc::Bytes => pointer(text::new_bytes(self.ctx, t)),
-            FieldDefault::Text(t) => pointer(text::new(self.ctx, t)),
+            FieldDefault::Text(t) if self.shapes.ty(ty) == TypeDesc::Bytes => pointer(text::new_bytes(self.ctx(), t)),
+            FieldDefault::Text(t) => pointer(text::new(self.ctx(), t)),
             FieldDefault::EmptyMulti | FieldDefault::EmptyMap => self.zero(ty),
             FieldDefault::List(items) => {
                 let TypeDesc::Multi(element) = self.shapes.ty(ty) else { return None };
-                let obj = multi::new(self.ctx, element, items.len() as i64);
+                let obj = multi::new(self.ctx(), element, items.len() as i64);
                 if obj.is_null() {
                     return None;
                 }
                 for item in items {
                     let pushed = self.default(element, item, depth).is_some_and(|[first, second]| {
                         // SAFETY: the multi is owned here; the element is consumed.
-                        unsafe { multi::push(self.ctx, obj, first, second) }
+                        unsafe { multi::push(self.ctx(), obj, first, second) }
                     });
                     if !pushed {
                         self.drop_value(ty, obj as u64);
@@ -465,14 +493,14 @@ impl<'a> Decoder<'a, '_> {
     fn fresh(&mut self, class: ClassIdx, depth: u32) -> Option<Words> {
         let shapes = self.shapes;
         let desc = shapes.classes.get(class as usize).filter(|_| depth < DEFAULT_DEPTH)?;
-        let obj = object::new(self.ctx, class);
+        let obj = object::new(self.ctx(), class);
         if obj.is_null() {
             return None;
         }
         for field in &desc.fields {
             let Some(words) = self.absent(field, depth + 1) else {
                 // SAFETY: the object is owned here; fields that were not reached are zero.
-                unsafe { object::release(self.ctx, obj) };
+                unsafe { object::release(self.ctx(), obj) };
                 return None;
             };
             self.put(obj, field, words);
@@ -499,18 +527,12 @@ fn field_index<'a>(fields: &'a [FieldDesc], guess: usize, quoted: Quoted<'_>) ->
 }
 
 /// The bytes that a base64 text stands for, as new Bytes; null when it is not strict base64, and with trap 4 when
-/// memory is short.
-pub fn base64(ctx: &mut Ctx, coded: &[u8]) -> *mut Obj {
+/// memory is short or the trap that `give_way` leaves.
+pub fn base64(ctx: &mut Ctx, coded: &[u8], give_way: GiveWay) -> *mut Obj {
+    if coded.is_empty() {
+        return text::empty_bytes();
+    }
     let Some(len) = codec::base64::decoded_len(coded) else { return std::ptr::null_mut() };
-    if len == 0 && !coded.is_empty() {
-        return std::ptr::null_mut();
-    }
-    let mut valid = true;
-    let obj = text::new_with(ctx, KIND_BYTES, len, |room| valid = codec::base64::decode(coded, room));
-    if valid {
-        return obj;
-    }
-    // SAFETY: just made; nothing else knows it.
-    unsafe { object::release(ctx, obj) };
-    std::ptr::null_mut()
+    let mut out = Gradual::new(ctx, KIND_BYTES, len, give_way);
+    if codec::base64::decode(coded, &mut out) { out.finish() } else { std::ptr::null_mut() }
 }

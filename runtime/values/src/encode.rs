@@ -39,7 +39,12 @@ pub unsafe fn encode(ctx: &mut Ctx, ty: TypeIdx, first: u64, second: u64) -> *mu
     let mut out = Builder::new(ctx, KIND_TEXT, 232);
     // SAFETY: the caller's promise.
     let refusal = match unsafe { write(&mut out, ty, first, second) } {
-        Ok(()) => return out.finish(),
+        Ok(()) => {
+            let made = out.finish();
+            // SAFETY: null or a fresh text.
+            ctx.works(unsafe { text::bytes(made) }.len());
+            return made;
+        }
         Err(refusal) => refusal,
     };
     drop(out);
@@ -110,7 +115,7 @@ impl<'b> Encoder<'b, '_> {
                         }
                     }
                     // A graph of few objects can have an endless text; memory ends it.
-                    None if self.out.failed() => return Ok(()),
+                    None if self.out.is_closed() => return Ok(()),
                     None => {
                         if let Open::Object { obj, .. } = current
                             && self.rows.last() == Some(&obj)
@@ -277,15 +282,7 @@ impl<'b> Encoder<'b, '_> {
 
     fn base64(&mut self, bytes: &[u8]) {
         self.out.put(b"\"");
-        // In pieces of a multiple of three bytes, so that padding comes at the end only.
-        for piece in bytes.chunks(3 * 256) {
-            let mut buf = [0; 4 * 256];
-            let len = piece.len().div_ceil(3) * 4;
-            if let Some(room) = buf.get_mut(..len) {
-                let n = codec::base64::encode(piece, room);
-                self.out.put(room.get(..n).unwrap_or_default());
-            }
-        }
+        codec::base64::encode(bytes, self.out);
         self.out.put(b"\"");
     }
 }

@@ -252,6 +252,9 @@ pub unsafe fn words_with<'a>(plans: &Plans, obj: *mut Obj) -> &'a mut [u64] {
     }
 }
 
+/// Bytes that take as long to go through as an element of a list, and what hangs on it.
+const ELEMENT: usize = 64;
+
 /// A new multi with the elements `[from, to)`, both clamped; the elements are retained. Null and trap 4 when memory is
 /// short.
 ///
@@ -276,6 +279,7 @@ pub unsafe fn slice(ctx: &mut Ctx, obj: *mut Obj, from: i64, to: i64) -> *mut Ob
         (*c).data.copy_from_nonoverlapping(source, count * words);
         (*c).len = count as u64;
         if slot != Slot::Scalar {
+            ctx.works(count.saturating_mul(ELEMENT));
             for i in 0..count {
                 object::retain_slot(ctx, slot, *source.add(i * words));
             }
@@ -313,6 +317,7 @@ pub unsafe fn sort(ctx: &mut Ctx, obj: *mut Obj) {
     if all.len() < 2 {
         return;
     }
+    ctx.works(all.len().saturating_mul(ELEMENT));
     let shapes = object::shapes(ctx);
     // SAFETY: as above.
     let ty = shapes.ty(unsafe { (*obj.cast::<Multi>()).element });

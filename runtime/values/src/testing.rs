@@ -39,6 +39,7 @@ pub fn add_class(shapes: &mut Shapes, name: &str, fields: &[(&str, TypeIdx, Opti
     }
     shapes.classes.push(ClassDesc {
         name: name.to_string(),
+        package: None,
         kind: ClassKind::Record,
         size: offset,
         fields: descs,
@@ -58,19 +59,7 @@ impl World {
             ..Image::of(shapes)
         }));
         let heap = Box::into_raw(Box::<Heap>::default());
-        let ctx = Box::new(Ctx {
-            budget: 4000,
-            stack_limit: 0,
-            trap: 0,
-            heap,
-            image,
-            fiber: std::ptr::null_mut(),
-            stack_base: 0,
-            trap_msg: std::ptr::null_mut(),
-            trap_frames: Vec::new(),
-            trap_recorded: false,
-            caught_frames: Vec::new(),
-        });
+        let ctx = Box::new(Ctx { budget: 4000, ..Ctx::new(heap, image) });
         World { ctx, heap, image }
     }
 

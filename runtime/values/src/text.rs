@@ -3,12 +3,12 @@
 //! A text that has only one reference is appended to in place; its spare capacity doubles, so that a loop of appends
 //! takes linear time.
 
-use crate::ctx::Ctx;
+use crate::ctx::{Ctx, GiveWay};
 use crate::cycles;
 use crate::object::{self, Obj};
 use abi::layout::{IMMORTAL, KIND_BYTES, KIND_TEXT, TEXT_DATA, TEXT_LEN};
 use abi::symbols::{PART_BOOL, PART_FLOAT, PART_INT, PART_TEXT};
-use codec::Sink;
+use codec::{PIECE, Sink};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
 
@@ -482,10 +482,10 @@ impl<'c> Builder<'c> {
         Builder { ctx, obj }
     }
 
-    /// Memory has run out: the rest of the work is in vain.
-    #[must_use]
-    pub fn failed(&self) -> bool {
-        self.obj.is_null()
+    /// Gives up what has been put, and takes no more.
+    fn close(&mut self) {
+        // SAFETY: null, or the only reference to the object under construction.
+        unsafe { object::release(self.ctx, std::mem::replace(&mut self.obj, std::ptr::null_mut())) };
     }
 
     pub fn ctx(&mut self) -> &mut Ctx {
@@ -542,22 +542,76 @@ impl Sink for Builder<'_> {
             if end > (*self.obj.cast::<Text>()).capacity as usize {
                 let moved = grow(self.ctx, self.obj, end);
                 if moved.is_null() {
-                    object::release(self.ctx, self.obj);
-                }
-                self.obj = moved;
-                if moved.is_null() {
+                    self.close();
                     return;
                 }
+                self.obj = moved;
             }
             let _ = copy_to(data(self.obj).add(len), bytes);
             (*self.obj.cast::<Text>()).len = end as u64;
         }
     }
+
+    fn is_closed(&self) -> bool {
+        self.obj.is_null()
+    }
 }
 
 impl Drop for Builder<'_> {
     fn drop(&mut self) {
-        // SAFETY: null, or the only reference to the object under construction.
-        unsafe { object::release(self.ctx, self.obj) };
+        self.close();
+    }
+}
+
+/// A builder of long texts, which lets other fibers have their turn between pieces.
+pub struct Gradual<'c> {
+    out: Builder<'c>,
+    give_way: GiveWay,
+    /// Bytes until the next turn.
+    left: usize,
+}
+
+impl<'c> Gradual<'c> {
+    /// A builder with room for `capacity` bytes at first.
+    pub fn new(ctx: &'c mut Ctx, kind: u32, capacity: usize, give_way: GiveWay) -> Gradual<'c> {
+        Gradual { out: Builder::new(ctx, kind, capacity), give_way, left: PIECE }
+    }
+
+    /// The finished object; null beside a pending trap.
+    #[must_use]
+    pub fn finish(self) -> *mut Obj {
+        self.out.finish()
+    }
+
+    /// Puts the rest of the piece; and the other bytes, after others had their turn.
+    #[cold]
+    fn put_pieces(&mut self, bytes: &[u8]) {
+        let (piece, mut rest) = bytes.split_at(self.left);
+        self.out.put(piece);
+        while !rest.is_empty() && !self.is_closed() {
+            if !(self.give_way)(self.out.ctx()) {
+                self.out.close();
+            }
+            let (piece, after) = rest.split_at(rest.len().min(PIECE));
+            self.out.put(piece);
+            self.left = PIECE - piece.len();
+            rest = after;
+        }
+    }
+}
+
+impl Sink for Gradual<'_> {
+    #[inline]
+    fn put(&mut self, bytes: &[u8]) {
+        if bytes.len() > self.left {
+            self.put_pieces(bytes);
+            return;
+        }
+        self.left -= bytes.len();
+        self.out.put(bytes);
+    }
+
+    fn is_closed(&self) -> bool {
+        self.out.is_closed()
     }
 }

@@ -28,6 +28,7 @@ fn shapes() -> Shapes {
     let field = |name: &str, ty, offset| FieldDesc { name: name.into(), ty, offset, default: None };
     shapes.classes.push(ClassDesc {
         name: "Node".into(),
+        package: None,
         kind: ClassKind::Record,
         size: 24,
         fields: vec![field("next", NULLABLE_NODE, 8), field("tag", TYPE_TEXT, 16)],

@@ -18,8 +18,7 @@ pub(super) fn signatures<'a>(env: &mut Env<'a>, input: &'a Input, decls: &Decls<
             match decl {
                 Decl::Fn(func) => free_function(env, file, func, diags),
                 Decl::Const(item) => constant(env, file, item, diags),
-                // Tests of dependencies are theirs to run.
-                Decl::Test(test) if env.file(file).package == 0 => {
+                Decl::Test(test) => {
                     let module = env.file(file).module.0;
                     let shown = String::from_utf8_lossy(&test.name).into_owned();
                     match tests.get(&(module, test.name.as_slice())) {

@@ -9,7 +9,7 @@ use crate::hir::{self, ClassId, IfaceId, UnionId};
 use diagnostics::Diagnostic;
 use diagnostics::span::FileId;
 use rustc_hash::FxHashMap;
-use syntax::ast::{self, Decl, Ident};
+use syntax::ast::{self, Decl, Ident, Name};
 
 /// Ids from here on are provisional: the record's index in order of declaration is added.
 pub(super) const PROVISIONAL: u32 = 1 << 31;
@@ -90,8 +90,10 @@ pub(super) fn new_class(
     origin: Option<Origin>,
 ) -> ClassId {
     let id = ClassId(u32::try_from(env.program.classes.len()).unwrap_or(u32::MAX));
+    let package = origin.and_then(|o| env.packages.get(o.package as usize)?.key.as_deref().map(Name::new));
     env.program.classes.push(hir::Class {
         name: name.name.clone(),
+        package,
         span: name.span,
         is_record,
         is_table,

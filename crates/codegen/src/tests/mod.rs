@@ -124,6 +124,7 @@ pub(crate) fn program(funcs: Vec<Func>) -> Program {
 pub(crate) fn class(name: &str) -> abi::desc::ClassDesc {
     abi::desc::ClassDesc {
         name: name.to_string(),
+        package: None,
         kind: abi::desc::ClassKind::Class,
         size: 16,
         fields: Vec::new(),

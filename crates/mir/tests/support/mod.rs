@@ -37,6 +37,7 @@ pub fn class(p: &mut Program, name: &str, fields: &[(&str, Ty)]) -> ClassId {
         .collect();
     p.classes.push(Class {
         name: name.into(),
+        package: None,
         span: Default::default(),
         is_record: false,
         is_table: false,

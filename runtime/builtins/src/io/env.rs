@@ -44,6 +44,7 @@ extern "C" fn random_bytes(ctx: *mut Ctx, n: i64) -> *mut Obj {
             ctx.raise(abi::trap::OOM, abi::trap::OUT_OF_MEMORY);
             return Ptr::default();
         }
+        ctx.works(n);
         buf.resize(n, 0);
         match getrandom::fill(&mut buf) {
             Ok(()) => Ptr(shim::new_bytes(ctx, &buf)),

@@ -10,23 +10,9 @@ mod proc;
 mod shim;
 mod time;
 
+use crate::results::{Pair, Ptr};
 use values::ctx::Ctx;
 use values::object::Obj;
-
-/// Two result words, returned in two registers.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Pair(pub u64, pub u64);
-
-/// A pointer result: null stands for "none", and for "nothing" beside a pending trap.
-#[derive(Clone, Copy)]
-struct Ptr(*mut Obj);
-
-impl Default for Ptr {
-    fn default() -> Ptr {
-        Ptr(std::ptr::null_mut())
-    }
-}
 
 /// The bytes of a Text argument, borrowed for the call; `None` with a pending trap 6 for nil.
 fn text<'a>(ctx: &mut Ctx, t: *const Obj) -> Option<&'a [u8]> {

@@ -2,7 +2,7 @@
 
 use super::text;
 use sched::output::Output;
-use sched::{fiber, sys, wait};
+use sched::{fiber, stderr, sys, wait};
 use values::ctx::{Ctx, entry};
 use values::object::Obj;
 
@@ -31,13 +31,16 @@ extern "C" fn print_err(ctx: *mut Ctx, t: *const Obj) {
         let Some(bytes) = text(ctx, t) else { return };
         // What was printed before comes out before.
         wait::for_output(ctx, Output::is_empty);
+        if ctx.trap == 0 {
+            wait::for_errors(ctx);
+        }
         if ctx.trap != 0 {
             return;
         }
         let mut out = Vec::with_capacity(bytes.len() + 1);
         out.extend_from_slice(bytes);
         out.push(b'\n');
-        if let Err(errno) = sys::write_all(2, &out) {
+        if let Err(errno) = stderr::write(&out) {
             ctx.raise(abi::trap::IO, &sys::text(errno));
         }
     });

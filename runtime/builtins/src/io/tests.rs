@@ -27,7 +27,8 @@ fn class(name: &str, fields: &[(&str, u32)]) -> ClassDesc {
         .zip(fields)
         .map(|(i, (n, ty))| FieldDesc { name: (*n).into(), ty: *ty, offset: 8 + 8 * i, default: None })
         .collect();
-    ClassDesc { name: name.into(), kind: ClassKind::Class, size: 8 + 8 * fields.len() as u32, fields, reply: None }
+    let size = 8 + 8 * fields.len() as u32;
+    ClassDesc { name: name.into(), package: None, kind: ClassKind::Class, size, fields, reply: None }
 }
 
 /// Runs `main` as a program; the result is its exit status.

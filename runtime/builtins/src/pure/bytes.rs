@@ -1,8 +1,9 @@
 //! Bytes, digests, checksums.
 
-use super::{Ptr, clamped, making, retained, symbol_table};
+use super::{Ptr, clamped, give_way, making, retained, symbol_table};
 use abi::layout::{KIND_BYTES, KIND_TEXT};
 use abi::trap;
+use codec::PIECE;
 use hmac::digest::{FixedOutput, Update};
 use hmac::{Hmac, Mac};
 use sha1::Sha1;
@@ -10,7 +11,7 @@ use sha2::Sha256;
 use values::ctx::{Ctx, entry};
 use values::cycles;
 use values::object::Obj;
-use values::text::{self, bytes};
+use values::text::{self, Gradual, bytes};
 
 symbol_table! {
     "bytes_of_text" = bytes_of_text,
@@ -110,9 +111,11 @@ pub(super) extern "C" fn base64_encode(ctx: *mut Ctx, b: *mut Obj) -> *mut Obj {
         // SAFETY: see the module.
         let from = unsafe { bytes(b) };
         match codec::base64::encoded_len(from.len()).filter(|&len| len <= text::MAX_LEN) {
-            Some(len) => Ptr(text::new_with(ctx, KIND_TEXT, len, |room| {
-                let _ = codec::base64::encode(from, room);
-            })),
+            Some(len) => {
+                let mut out = Gradual::new(ctx, KIND_TEXT, len, give_way);
+                codec::base64::encode(from, &mut out);
+                Ptr(out.finish())
+            }
             None => {
                 ctx.raise(trap::OOM, "base64: input too large");
                 Ptr::default()
@@ -124,11 +127,8 @@ pub(super) extern "C" fn base64_encode(ctx: *mut Ctx, b: *mut Obj) -> *mut Obj {
 
 pub(super) extern "C" fn base64_decode(ctx: *mut Ctx, t: *mut Obj) -> *mut Obj {
     // SAFETY: see the module.
-    making(ctx, |ctx| Ptr(values::decode::base64(ctx, unsafe { bytes(t) }))).0
+    making(ctx, |ctx| Ptr(values::decode::base64(ctx, unsafe { bytes(t) }, give_way))).0
 }
-
-/// Bytes that a digest takes in before other fibers get their turn: less than a slice's worth of time.
-const PIECE: usize = 64 << 10;
 
 /// Gives all of `data` to `each`, in pieces between which other fibers run. False: an unwind is pending.
 fn in_pieces(ctx: &mut Ctx, data: *mut Obj, mut each: impl FnMut(&[u8])) -> bool {
@@ -138,11 +138,8 @@ fn in_pieces(ctx: &mut Ctx, data: *mut Obj, mut each: impl FnMut(&[u8])) -> bool
     while let Some(piece) = next {
         each(piece);
         next = pieces.next();
-        if next.is_some() {
-            sched::park::yield_now(ctx);
-            if ctx.trap != 0 {
-                return false;
-            }
+        if next.is_some() && !give_way(ctx) {
+            return false;
         }
     }
     true

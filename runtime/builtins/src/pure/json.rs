@@ -1,6 +1,6 @@
 //! JSON, structural equality and class names: functions over values of any type.
 
-use super::{Ptr, making, symbol_table, text_or_empty};
+use super::{Ptr, give_way, making, symbol_table, text_or_empty};
 use abi::layout::FIRST_CLASS;
 use abi::trap;
 use values::ctx::{Ctx, entry};
@@ -24,7 +24,7 @@ pub(super) extern "C" fn json_encode(ctx: *mut Ctx, ty: u64, first: u64, second:
 
 pub(super) extern "C" fn json_decode(ctx: *mut Ctx, ty: u64, document: *mut Obj) -> *mut Obj {
     // SAFETY: see the module.
-    making(ctx, |ctx| Ptr(unsafe { decode::decode(ctx, ty as u32, document) })).0
+    making(ctx, |ctx| Ptr(unsafe { decode::decode(ctx, ty as u32, document, give_way) })).0
 }
 
 pub(super) extern "C" fn assert_eq(ctx: *mut Ctx, ty: u64, a: u64, a2: u64, b: u64, b2: u64) {

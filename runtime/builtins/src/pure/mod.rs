@@ -1,5 +1,5 @@
 //! Memory, traps, text, containers, numbers, digests, JSON: functions that do not touch the system, and wait for nothing;
-//! digests of much data let other fibers run in between.
+//! digests of much data, the decoding of long JSON and base64 let other fibers run in between.
 //!
 //! Every function takes the fiber's context and what its row in `abi::symbols` says. All but a few run inside
 //! `values::ctx::entry`; those that do not say why they cannot panic.
@@ -15,6 +15,7 @@ mod traps;
 #[cfg(test)]
 mod tests;
 
+use crate::results::{Pair, Ptr};
 use values::ctx::{Ctx, entry};
 use values::cycles;
 use values::object::Obj;
@@ -50,20 +51,10 @@ fn making<R: Default>(ctx: *mut Ctx, f: impl Fn(&mut Ctx) -> R) -> R {
     entry(ctx, |ctx| cycles::with_relief(ctx, &f))
 }
 
-/// Two result words.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Pair(pub u64, pub u64);
-
-/// An owned result pointer; null by default.
-#[repr(transparent)]
-#[derive(Clone, Copy, Debug)]
-pub struct Ptr(pub *mut Obj);
-
-impl Default for Ptr {
-    fn default() -> Ptr {
-        Ptr(std::ptr::null_mut())
-    }
+/// The turn of other fibers in the midst of long work (`values::ctx::GiveWay`).
+fn give_way(ctx: &mut Ctx) -> bool {
+    sched::park::yield_now(ctx);
+    ctx.trap == 0
 }
 
 /// `obj` with one more reference, for results that are an argument.

@@ -178,6 +178,7 @@ pub(super) extern "C" fn to_lower(ctx: *mut Ctx, t: *mut Obj) -> *mut Obj {
     // SAFETY: see the module.
     making(ctx, |ctx| unsafe {
         let from = bytes(t);
+        ctx.works(from.len());
         if !from.iter().any(u8::is_ascii_uppercase) {
             return Ptr(if t.is_null() { text::empty() } else { retained(t) });
         }
@@ -201,7 +202,10 @@ fn split_words(t: &[u8]) -> impl Iterator<Item = &[u8]> {
 
 pub(super) extern "C" fn words(ctx: *mut Ctx, t: *mut Obj) -> i64 {
     // SAFETY: see the module.
-    entry(ctx, |_| split_words(unsafe { bytes(t) }).count() as i64)
+    entry(ctx, |ctx| unsafe {
+        ctx.works(bytes(t).len());
+        split_words(bytes(t)).count() as i64
+    })
 }
 
 /// Collects texts into a new `multi Text`.
@@ -234,6 +238,7 @@ pub(super) extern "C" fn split(ctx: *mut Ctx, t: *mut Obj, sep: *mut Obj) -> *mu
             ctx.raise(trap::BOUNDS, "`split` needs a non-empty separator");
             return Ptr::default();
         }
+        ctx.works(t.len());
         let mut start = Some(0);
         let mut found = memmem::find_iter(t, sep);
         let pieces = std::iter::from_fn(|| {
@@ -249,7 +254,11 @@ pub(super) extern "C" fn split(ctx: *mut Ctx, t: *mut Obj, sep: *mut Obj) -> *mu
 
 pub(super) extern "C" fn split_ws(ctx: *mut Ctx, t: *mut Obj) -> *mut Obj {
     // SAFETY: see the module.
-    making(ctx, |ctx| Ptr(collect(ctx, split_words(unsafe { bytes(t) })))).0
+    making(ctx, |ctx| unsafe {
+        ctx.works(bytes(t).len());
+        Ptr(collect(ctx, split_words(bytes(t))))
+    })
+    .0
 }
 
 pub(super) extern "C" fn join(ctx: *mut Ctx, list: *mut Obj, sep: *mut Obj) -> *mut Obj {
@@ -263,6 +272,7 @@ pub(super) extern "C" fn join(ctx: *mut Ctx, list: *mut Obj, sep: *mut Obj) -> *
         if len == 0 {
             return Ptr(text::empty());
         }
+        ctx.works(len);
         let mut out = Builder::new(ctx, KIND_TEXT, len);
         for (i, part) in parts().enumerate() {
             if i > 0 {

@@ -331,10 +331,18 @@ mod tests {
 
     use super::*;
     use abi::desc::{ClassDesc, TYPE_FLOAT, TYPE_INT, TYPE_TEXT, UnionDesc};
+    use abi::tables::{ColumnDesc, ColumnKind, TableDesc};
+    use store::Value;
+    use store::schema::{Migration, Schema};
     use values::testing::{World, add_class, add_type, fixed_shapes};
 
     /// `Deep { n: Int, f: ?Float, t: ?Text, map: map<Text, multi ?Int>, tree: Tree }`, `Tree = Leaf | Fork(Tree, Tree)`.
     fn shapes() -> (Shapes, TypeIdx) {
+        shapes_of(false)
+    }
+
+    /// The same, or with fields and variants in the reverse order.
+    fn shapes_of(reversed: bool) -> (Shapes, TypeIdx) {
         let mut s = fixed_shapes();
         let float = add_type(&mut s, TypeDesc::Nullable(TYPE_FLOAT));
         let text = add_type(&mut s, TypeDesc::Nullable(TYPE_TEXT));
@@ -342,19 +350,24 @@ mod tests {
         let ints = add_type(&mut s, TypeDesc::Multi(int));
         let map = add_type(&mut s, TypeDesc::Map(TYPE_TEXT, ints));
         let tree = add_type(&mut s, TypeDesc::Union(0));
-        let deep = add_class(
-            &mut s,
-            "Deep",
-            &[("n", TYPE_INT, None), ("f", float, None), ("t", text, None), ("map", map, None), ("tree", tree, None)],
-        );
+        let mut fields =
+            [("n", TYPE_INT, None), ("f", float, None), ("t", text, None), ("map", map, None), ("tree", tree, None)];
+        if reversed {
+            fields.reverse();
+        }
+        let deep = add_class(&mut s, "Deep", &fields);
         let variant = |ordinal, class: ClassDesc| ClassDesc { kind: ClassKind::Variant { union: 0, ordinal }, ..class };
         let _ = add_class(&mut s, "Leaf", &[]);
         let _ = add_class(&mut s, "Fork", &[("l", tree, None), ("r", tree, None)]);
         let fork = s.classes.pop().unwrap();
         let leaf = s.classes.pop().unwrap();
-        s.classes.extend([variant(0, leaf), variant(1, fork)]);
-        let names = vec!["Leaf".to_owned(), "Fork".to_owned()];
-        s.unions.push(UnionDesc { name: "Tree".to_owned(), variants: names, classes: vec![deep + 1, deep + 2] });
+        s.classes.extend([variant(u32::from(reversed), leaf), variant(u32::from(!reversed), fork)]);
+        let (mut variants, mut classes) = (vec!["Leaf".to_owned(), "Fork".to_owned()], vec![deep + 1, deep + 2]);
+        if reversed {
+            variants.reverse();
+            classes.reverse();
+        }
+        s.unions.push(UnionDesc { name: "Tree".to_owned(), variants, classes });
         let object = add_type(&mut s, TypeDesc::Object(deep));
         (s, object)
     }
@@ -419,5 +432,40 @@ mod tests {
                 assert_eq!(w.live().0, 0, "byte {at} is {value}");
             }
         }
+    }
+    /// `Row { deep: Deep }` over the shapes.
+    fn with_table(reversed: bool) -> (Shapes, TypeIdx) {
+        let (mut s, deep) = shapes_of(reversed);
+        let class = add_class(&mut s, "Row", &[("deep", deep, None)]);
+        let column = ColumnDesc { name: "deep".to_owned(), kind: ColumnKind::Value, nullable: false, refers: None };
+        s.tables.push(TableDesc {
+            class,
+            name: "Row".to_owned(),
+            label: "Row".to_owned(),
+            durable: true,
+            declared: true,
+            columns: vec![column],
+            indexes: Vec::new(),
+        });
+        (s, deep)
+    }
+
+    /// What the store makes of bytes by its own knowledge of them.
+    #[test]
+    fn values_of_an_older_program_are_read_by_a_newer_one() {
+        let ((old, _), (new, ty)) = (with_table(false), with_table(true));
+        let (from, to) = (Schema::of(&old, 0), Schema::of(&new, 0));
+        let (there, back) = (Migration::between(&from, &to).unwrap(), Migration::between(&to, &from).unwrap());
+        let mut w = World::new(new);
+        let bytes = sample(&w);
+        let Ok(Some((0, Value::Bytes(moved)))) = there.value(0, 0, Value::Bytes(bytes.as_slice().into())) else {
+            unreachable!("the column is kept")
+        };
+        let obj = decode(&mut w.ctx, ty, &moved);
+        assert!(!obj.is_null(), "{:?}", w.take_trap());
+        // SAFETY: a live object of the type.
+        let again = unsafe { encode(&w.ctx, ty, obj as u64) };
+        w.release(obj);
+        assert_eq!(back.value(0, 0, Value::Bytes(again.into())), Ok(Some((0, Value::Bytes(bytes.into())))));
     }
 }

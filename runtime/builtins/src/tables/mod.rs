@@ -8,6 +8,7 @@ mod order;
 mod query;
 mod start;
 
+use crate::results::{Pair, Ptr};
 use abi::desc::{ClassDesc, TypeDesc, TypeIdx};
 use abi::tables as numbers;
 use abi::trap;
@@ -39,21 +40,6 @@ pub fn functions() -> Vec<(&'static str, *const u8)> {
 
 /// The store of the process, made by `open` before the program starts.
 static STORE: OnceLock<Store> = OnceLock::new();
-
-/// Two result words, returned in two registers.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Default)]
-struct Pair(u64, u64);
-
-/// An owned result pointer; null beside a pending trap.
-#[derive(Clone, Copy)]
-struct Ptr(*mut Obj);
-
-impl Default for Ptr {
-    fn default() -> Ptr {
-        Ptr(std::ptr::null_mut())
-    }
-}
 
 /// The store; `None` with a pending trap where none was opened.
 fn store(ctx: &mut Ctx) -> Option<&'static Store> {

@@ -8,7 +8,7 @@ use crate::fiber::{self, Outcome, State, Token, Wait};
 use crate::park::park;
 use crate::shard::Shard;
 use crate::shared::Post;
-use crate::{shim, sys};
+use crate::{shim, stderr, sys};
 use abi::trap;
 use values::ctx::Ctx;
 use values::object::Obj;
@@ -166,5 +166,5 @@ fn report(s: &mut Shard, p: &Probe) {
     }
     names.extend(names.first().cloned());
     s.out.flush();
-    sys::stderr_line(&format!("{}: call cycle: {}", s.shared().config.program, names.join(" -> ")));
+    stderr::line(&format!("{}: call cycle: {}", s.shared().config.program, names.join(" -> ")));
 }

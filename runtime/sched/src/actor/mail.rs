@@ -7,7 +7,7 @@ use crate::fiber::{self, Outcome, Token, Wait};
 use crate::park::park;
 use crate::shard::Shard;
 use crate::shared::Post;
-use crate::{shim, sys};
+use crate::{shim, stderr, sys};
 use abi::trap;
 use values::ctx::Ctx;
 use values::cycles::with_relief;
@@ -427,7 +427,7 @@ pub fn deliver(s: &mut Shard, target: *mut Actor, msg: *mut Obj, what: &'static 
                 rare.last_notice = now;
                 s.out.flush();
                 let class = s.class_name(a.class());
-                sys::stderr_line(&format!("{}: {class}: mailbox full, {what} dropped", s.shared().config.program));
+                stderr::line(&format!("{}: {class}: mailbox full, {what} dropped", s.shared().config.program));
             }
         }
     }

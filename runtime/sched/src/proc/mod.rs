@@ -133,14 +133,12 @@ impl Output {
     /// Takes in what is there, at most one `scratch` of it.
     fn read(&mut self, scratch: &mut [u8]) -> Look {
         let Some(pipe) = &self.pipe else { return Look::Nothing };
+        let (from, to) = (pipe.as_raw_fd(), scratch.as_mut_ptr().cast());
         // SAFETY: `scratch` is writable for its length.
-        let n = unsafe { libc::read(pipe.as_raw_fd(), scratch.as_mut_ptr().cast(), scratch.len()) };
-        let Ok(n) = usize::try_from(n) else {
-            return match sys::errno() {
-                libc::EINTR => Look::Some,
-                libc::EAGAIN => Look::Nothing,
-                e => Look::Failed(e),
-            };
+        let n = match sys::uninterrupted(|| unsafe { libc::read(from, to, scratch.len()) }) {
+            Ok(n) => n,
+            Err(libc::EAGAIN) => return Look::Nothing,
+            Err(e) => return Look::Failed(e),
         };
         if n == 0 {
             self.pipe = None;

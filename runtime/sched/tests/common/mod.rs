@@ -24,6 +24,7 @@ fn class(name: &str, reply: Option<Reply>, last: TypeIdx) -> ClassDesc {
     let field = |name: &str, ty, offset| FieldDesc { name: name.into(), ty, offset, default: None };
     ClassDesc {
         name: name.into(),
+        package: None,
         kind: ClassKind::Class,
         size: 40,
         fields: vec![

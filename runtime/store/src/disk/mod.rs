@@ -1,7 +1,16 @@
 //! The files of a store, behind an interface so that tests can fail, delay, tear or stop any operation.
 //!
 //! A `Disk` is one directory. Names are plain file names in it. What `File::sync` and `Disk::sync_dir` have confirmed
-//! survives the loss of power; what was written since may be there or not, in any part and order.
+//! survives the loss of power; what was written since may be there or not, in any part and order. A sync covers what was
+//! written before it began.
+//!
+//! Any operation may fail. A failed write may have written a part; after a failed sync, what it was to cover may be lost
+//! even if a later one succeeds.
+
+mod real;
+pub mod simulated;
+
+pub use real::{Directory, OpenError};
 
 use std::fmt;
 use std::io;

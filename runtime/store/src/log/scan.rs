@@ -19,7 +19,7 @@ pub struct Damage {
 }
 
 impl Damage {
-    pub(super) fn new(segment: u64, offset: u64, reason: impl Into<String>) -> Damage {
+    pub(crate) fn new(segment: u64, offset: u64, reason: impl Into<String>) -> Damage {
         Damage { file: segment::name(segment), offset, reason: reason.into() }
     }
 }

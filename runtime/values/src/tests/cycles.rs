@@ -50,6 +50,7 @@ pub(super) fn shapes() -> Shapes {
     assert_eq!(add_class(&mut s, "Leaf", &[("tag", TYPE_TEXT, None)]), LEAF_CLASS);
     s.classes.push(ClassDesc {
         name: "Some".into(),
+        package: None,
         kind: ClassKind::Variant { union: 0, ordinal: 0 },
         size: 16,
         fields: vec![FieldDesc { name: "0".into(), ty: node, offset: 8, default: None }],

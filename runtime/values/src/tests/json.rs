@@ -1,6 +1,7 @@
 //! Encoding and decoding against the tables of section 10.
 
 use super::memory::{field, node_shapes};
+use crate::ctx::Ctx;
 use crate::object::{self, Obj};
 use crate::testing::{World, add_class, add_type, fixed_shapes};
 use crate::{decode, encode, equal, multi, text};
@@ -8,6 +9,9 @@ use abi::desc::{
     Default as FieldDefault, Shapes, TYPE_BOOL, TYPE_BYTES, TYPE_FLOAT, TYPE_INT, TYPE_JSON, TYPE_TEXT, TypeDesc,
     TypeIdx, UnionDesc,
 };
+use abi::trap;
+use codec::PIECE;
+use std::cell::Cell;
 
 /// Class 0 `In { x: Int, y: Int = 7, tag: ?Text }`, class 1 `All` with a field of every decodable type.
 fn shapes() -> (Shapes, TypeIdx, TypeIdx) {
@@ -52,9 +56,14 @@ fn shapes() -> (Shapes, TypeIdx, TypeIdx) {
     (s, inner, all)
 }
 
+/// There are no other fibers.
+fn alone(_: &mut Ctx) -> bool {
+    true
+}
+
 fn round(w: &mut World, ty: TypeIdx, document: &str) -> Option<String> {
     let t = w.text(document);
-    let value = unsafe { decode::decode(&mut w.ctx, ty, t) };
+    let value = unsafe { decode::decode(&mut w.ctx, ty, t, alone) };
     w.release(t);
     assert_eq!(w.take_trap(), None);
     if value.is_null() {
@@ -177,7 +186,7 @@ fn refused_forms() {
     ] {
         assert_eq!(round(&mut w, all, bad), None, "{bad}");
     }
-    assert!(unsafe { decode::decode(&mut w.ctx, all, std::ptr::null_mut()) }.is_null());
+    assert!(unsafe { decode::decode(&mut w.ctx, all, std::ptr::null_mut(), alone) }.is_null());
 }
 
 #[test]
@@ -202,7 +211,7 @@ fn random_documents_neither_leak_nor_crash() {
             }
         }
         let t = text::new(&mut w.ctx, &d);
-        let value = unsafe { decode::decode(&mut w.ctx, all, t) };
+        let value = unsafe { decode::decode(&mut w.ctx, all, t, alone) };
         w.release(t);
         w.release(value);
         assert_eq!(w.live(), (0, 0));
@@ -217,7 +226,7 @@ fn depth_is_bounded_in_both_directions() {
     assert!(round(&mut w, node_type, &nest(127)).is_some());
     // The innermost node's empty containers are the 129th level.
     let t = w.text(&nest(128));
-    let value = unsafe { decode::decode(&mut w.ctx, node_type, t) };
+    let value = unsafe { decode::decode(&mut w.ctx, node_type, t, alone) };
     assert!(!value.is_null());
     assert!(unsafe { encode::encode(&mut w.ctx, node_type, value as u64, 0) }.is_null());
     assert_eq!(w.take_trap(), Some((6, "json: nesting too deep".into())));
@@ -288,11 +297,60 @@ fn long_bytes_are_encoded_in_pieces() {
         let b = text::new_bytes(&mut w.ctx, &data);
         let t = unsafe { encode::encode(&mut w.ctx, TYPE_BYTES, b as u64, 0) };
         let coded = w.take(t);
-        let back = decode::base64(&mut w.ctx, coded.trim_matches('"').as_bytes());
+        let back = decode::base64(&mut w.ctx, coded.trim_matches('"').as_bytes(), alone);
         assert!(unsafe { text::eq(back, b) } || n == 0);
         w.release(back);
         w.release(b);
     }
+}
+
+thread_local! {
+    /// Turns until the fiber is unwound.
+    static TURNS: Cell<usize> = const { Cell::new(0) };
+}
+
+fn counted(ctx: &mut Ctx) -> bool {
+    let left = TURNS.get();
+    TURNS.set(left.saturating_sub(1));
+    if left == 0 {
+        ctx.trap = trap::UNWIND;
+    }
+    left > 0
+}
+
+/// Every kind of value on the way, and every place where a long one is cut short; `World` counts what is left over.
+#[test]
+fn whoever_is_unwound_in_a_long_decode_releases_everything() {
+    let (s, _, all) = shapes();
+    let mut w = World::new(s);
+    let long = 2 * PIECE;
+    let document = format!(
+        r#"{{"t":"{}","by":"{}","j":["{}"],"map":{{"a":{{"tag":"{}"}},"{}":{{}}}},"m":[{}0],"o":{{"x":1,"skipped":[{}]}},"i":7}} {}"#,
+        r"a\n".repeat(long / 3),
+        r"QUJD\/\/\/\/".repeat(long / 12),
+        "j".repeat(long),
+        "t".repeat(long),
+        "k".repeat(long),
+        "1,".repeat(long / 2),
+        " ".repeat(long),
+        " ".repeat(long),
+    );
+    let t = w.text(&document);
+    let mut turns = 0;
+    loop {
+        TURNS.set(turns);
+        let value = unsafe { decode::decode(&mut w.ctx, all, t, counted) };
+        w.release(value);
+        if w.take_trap().is_none() {
+            assert!(!value.is_null());
+            break;
+        }
+        assert!(value.is_null());
+        turns += 1;
+    }
+    // Those of the reader, and of the texts that it has made.
+    assert!(turns >= document.len() / PIECE - 1 + 4, "{turns}");
+    w.release(t);
 }
 
 #[test]
@@ -301,7 +359,7 @@ fn equality_goes_through_members() {
     let mut w = World::new(s);
     let mut make = |d: &str| {
         let t = w.text(d);
-        let v = unsafe { decode::decode(&mut w.ctx, all, t) };
+        let v = unsafe { decode::decode(&mut w.ctx, all, t, alone) };
         w.release(t);
         v
     };
@@ -377,8 +435,8 @@ fn deep_values_need_little_stack() {
         let mut w = World::new(node_shapes());
         let t = w.text(&format!("{}{}", "{\"next\":".repeat(126) + "{", "}".repeat(127)));
         unsafe {
-            let a = decode::decode(&mut w.ctx, 6, t);
-            let b = decode::decode(&mut w.ctx, 6, t);
+            let a = decode::decode(&mut w.ctx, 6, t, alone);
+            let b = decode::decode(&mut w.ctx, 6, t, alone);
             assert!(equal::equal(&w.ctx, 6, [a as u64, 0], [b as u64, 0]));
             let c = crate::copy::deep_copy(&mut w.ctx, b);
             let out = encode::encode(&mut w.ctx, 6, c as u64, 0);

@@ -1,0 +1,414 @@
+//! Opening a store: its log is read from the beginning, rows are converted where the program has another schema, indexes
+//! are built, and everything is checked before a byte is written (tables specification 9.1 and 10).
+//!
+//! Records of rows whose segment compaction has dropped may be missing at the front: a change or deletion then finds no
+//! row. Such a row is *unfounded* until a record that holds all of it, or its deletion, comes.
+
+use crate::bytes::Reader;
+use crate::disk::{Disk, Fault};
+use crate::key;
+use crate::lock::Reading;
+use crate::log::{Damage, Error, Failure, Kind, Log, Objection, Preamble, Record, Setup, Visitor, scan};
+use crate::record;
+use crate::rows::{Row, Rows};
+use crate::schema::{self, Check, Migration, Schema};
+use crate::store::{Seq, Store};
+use crate::table::{Table, entry, entry_cost};
+use crate::value::{Cell, Value};
+use abi::desc::Shapes;
+use abi::tables::TableDesc;
+use std::collections::{BTreeSet, HashMap};
+use std::fmt;
+use std::sync::{Arc, PoisonError};
+
+/// What opening needs beside the files and the program.
+pub struct Settings {
+    /// Bytes that rows and indexes may take.
+    pub memory: u64,
+    /// Bytes of records after which a new segment of the log is begun.
+    pub segment_bytes: u64,
+    /// The time in milliseconds, for columns whose default it is.
+    pub now: i64,
+    /// Called by the log's thread when everything up to a number is durable.
+    pub on_durable: Box<dyn Fn(Seq) + Send>,
+    /// Called by the log's thread once, when the log can no longer be written.
+    pub on_failure: Box<dyn FnOnce(Failure) + Send>,
+}
+
+pub struct Opened {
+    pub store: Store,
+    /// What has changed in the schema, a line for each class.
+    pub notices: Vec<String>,
+    /// Records that were read.
+    pub records: u64,
+}
+
+/// Why a store was not opened; nothing of it was changed.
+#[derive(Debug)]
+pub enum OpenError {
+    Fault(Fault),
+    Damage(Damage),
+    Schema(schema::Refusal),
+    /// The rows take more than the bound of memory: so many bytes.
+    Memory(u64),
+}
+
+impl fmt::Display for OpenError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            OpenError::Fault(fault) => fault.fmt(f),
+            OpenError::Damage(damage) => damage.fmt(f),
+            OpenError::Schema(refusal) => refusal.fmt(f),
+            OpenError::Memory(bytes) => {
+                write!(f, "its rows take {} MiB, more than WO_DB_MB allows", bytes.div_ceil(1 << 20))
+            }
+        }
+    }
+}
+
+impl From<Fault> for OpenError {
+    fn from(fault: Fault) -> OpenError {
+        OpenError::Fault(fault)
+    }
+}
+
+impl Store {
+    /// Opens the store of a program's tables, or makes an empty one.
+    pub fn open(disk: Arc<dyn Disk>, shapes: &Shapes, settings: Settings) -> Result<Opened, OpenError> {
+        let mut loader = Loader::default();
+        let found = match scan(&*disk, &mut loader) {
+            Ok(found) => found,
+            Err(Error::Fault(fault)) => return Err(OpenError::Fault(fault)),
+            Err(Error::Damage(damage)) => return Err(OpenError::Damage(damage)),
+            Err(Error::Stopped) => unreachable!("the loader never stops"),
+        };
+        loader.check_founded()?;
+        let records = loader.records;
+        let target = Schema::of(shapes, settings.now).remembering(&loader.schema);
+        let notices = loader.become_program(&*disk, &target, shapes)?;
+        let counters = loader.tables.iter().map(|table| table.next).collect();
+        let mut encoded = Vec::new();
+        loader.schema.encode(&mut encoded);
+        let mut store = loader.into_store(shapes, settings.memory)?;
+        if let Some((seq, reason)) = store.contradiction() {
+            return Err(damage_of(&*disk, seq, reason));
+        }
+        let setup = Setup {
+            preamble: Preamble { schema: encoded, counters },
+            segment_bytes: settings.segment_bytes,
+            on_durable: settings.on_durable,
+            on_failure: settings.on_failure,
+        };
+        store.log = Some(Log::start(disk, found, setup)?);
+        Ok(Opened { store, notices, records })
+    }
+}
+
+/// A table while the log is read: rows without indexes.
+struct Loaded {
+    rows: Rows,
+    next: u64,
+}
+
+impl Loaded {
+    fn new(table: &schema::Table) -> Loaded {
+        Loaded { rows: Rows::new(table.columns.iter().map(|c| (c.kind, c.nullable)), true), next: 1 }
+    }
+}
+
+/// Where a record lies.
+#[derive(Clone, Copy)]
+struct Place {
+    segment: u64,
+    offset: u64,
+}
+
+/// Applies the log's records in order. Its tables are those of the schema of the segment at hand.
+#[derive(Default)]
+struct Loader {
+    /// The schema as bytes, to see whether the next segment's is the same.
+    encoded: Vec<u8>,
+    schema: Schema,
+    tables: Vec<Loaded>,
+    /// Rows that a record speaks of though nothing has said what they are.
+    unfounded: HashMap<(usize, u64), Place>,
+    records: u64,
+}
+
+fn damage<T>(reason: &str) -> Result<T, Objection> {
+    Err(Objection::Damage(reason.to_owned()))
+}
+
+impl Visitor for Loader {
+    fn segment(&mut self, _number: u64, preamble: &Preamble) -> Result<(), Objection> {
+        if self.encoded != preamble.schema {
+            let mut bytes = preamble.schema.as_slice();
+            let Some(schema) = Schema::decode(&mut bytes).filter(|_| bytes.is_empty()) else {
+                return damage("the schema cannot be read");
+            };
+            self.convert(&schema)?;
+            self.schema = schema;
+            self.encoded.clone_from(&preamble.schema);
+        }
+        if preamble.counters.len() != self.tables.len() {
+            return damage("there is not one id counter for each table");
+        }
+        for (table, counter) in self.tables.iter_mut().zip(&preamble.counters) {
+            // Rows that compaction has dropped have used up ids.
+            if *counter < table.next {
+                return damage("an id counter is not above all ids");
+            }
+            table.next = *counter;
+        }
+        Ok(())
+    }
+
+    fn record(&mut self, record: &Record<'_>) -> Result<(), Objection> {
+        self.records += 1;
+        if matches!(record.kind, Kind::Oldest | Kind::End) {
+            return Ok(());
+        }
+        self.apply(record)
+    }
+}
+
+impl Loader {
+    fn apply(&mut self, record: &Record<'_>) -> Result<(), Objection> {
+        let mut body = Reader(record.body);
+        let Some((number, id)) = record::read_row_id(&mut body) else { return damage("no row is named") };
+        let (Some(table), Some(desc)) = (self.tables.get_mut(number), self.schema.tables.get(number)) else {
+            return damage("there is no such table");
+        };
+        let known = table.rows.contains(id);
+        let place = Place { segment: record.segment, offset: record.offset };
+        match record.kind {
+            Kind::Insert if id != table.next => return damage("the id of a new row is not the next one"),
+            Kind::Insert => table.next += 1,
+            _ if id >= table.next => return damage("the id was never handed out"),
+            _ => {}
+        }
+        match record.kind {
+            Kind::Insert | Kind::Keep => {
+                let Some(values) = record::read_values(body, &desc.columns) else { return damage("no row") };
+                if known {
+                    table.rows.remove(id);
+                }
+                table.rows.insert(id, values);
+                table.rows.set_base(id, record.seq);
+                let _ = self.unfounded.remove(&(number, id));
+            }
+            Kind::Change => {
+                let Some((column, value)) = record::read_change(body, &desc.columns) else {
+                    return damage("no value of a column");
+                };
+                if known {
+                    table.rows.set(id, column, value);
+                } else {
+                    let _ = self.unfounded.entry((number, id)).or_insert(place);
+                }
+            }
+            Kind::Delete => {
+                if !body.0.is_empty() {
+                    return damage("more than the row's id");
+                }
+                table.rows.remove(id);
+                let _ = self.unfounded.remove(&(number, id));
+            }
+            Kind::Oldest | Kind::End => {}
+        }
+        Ok(())
+    }
+
+    /// Makes the rows those of another schema.
+    fn convert(&mut self, schema: &Schema) -> Result<(), Objection> {
+        let before = std::mem::take(&mut self.schema);
+        let Some(migration) = Migration::between(&before, schema) else {
+            return damage("the schema has lost a table");
+        };
+        self.migrate(&before, schema, &migration).or_else(|_| damage("a row does not fit the schema before"))
+    }
+
+    /// The error is the number of a record whose row cannot be converted.
+    fn migrate(&mut self, before: &Schema, schema: &Schema, migration: &Migration<'_>) -> Result<(), Seq> {
+        let mut tables: Vec<Loaded> = schema.tables.iter().map(Loaded::new).collect();
+        let mut numbers = HashMap::new();
+        for (number, from) in std::mem::take(&mut self.tables).into_iter().enumerate() {
+            // A migration knows all tables of both schemas.
+            let Some(target) = migration.table(number) else { continue };
+            let Some(to) = tables.get_mut(target) else { continue };
+            let _ = numbers.insert(number, target);
+            to.next = from.next;
+            let columns = before.tables.get(number).map_or(0, |table| table.columns.len());
+            for (id, row) in from.rows.iter() {
+                let values = (0..columns).map(|c| row.cell(c).to_value()).collect();
+                to.rows.insert(id, migration.row(number, values).map_err(|schema::Malformed| row.base())?);
+                to.rows.set_base(id, row.base());
+            }
+        }
+        self.tables = tables;
+        self.unfounded = std::mem::take(&mut self.unfounded)
+            .into_iter()
+            .filter_map(|((number, id), place)| Some(((*numbers.get(&number)?, id), place)))
+            .collect();
+        Ok(())
+    }
+
+    /// No record speaks of a row that nothing has said more of.
+    fn check_founded(&self) -> Result<(), OpenError> {
+        match self.unfounded.values().min_by_key(|place| (place.segment, place.offset)) {
+            None => Ok(()),
+            Some(place) => Err(OpenError::Damage(Damage::new(
+                place.segment,
+                place.offset,
+                "a record changes a row that is not there",
+            ))),
+        }
+    }
+
+    /// Makes the rows those of the program, unless it may not have them; what there is to tell.
+    fn become_program(&mut self, disk: &dyn Disk, target: &Schema, shapes: &Shapes) -> Result<Vec<String>, OpenError> {
+        let stored = std::mem::take(&mut self.schema);
+        let Some(migration) = Migration::between(&stored, target) else {
+            unreachable!("the target remembers all tables that are stored");
+        };
+        let rows = |table: usize| self.tables.get(table).map_or(0, |t| t.rows.len());
+        if let Some(refusal) = migration.refusal(shapes, rows) {
+            return Err(OpenError::Schema(refusal));
+        }
+        let is_needed = migration.is_needed();
+        if is_needed {
+            let migrated = self.migrate(&stored, target, &migration);
+            migrated.map_err(|seq| damage_of(disk, seq, "a row does not fit its schema"))?;
+        }
+        for check in migration.checks() {
+            if let Some(value) = self.breaking(check, target)
+                && let Some(refusal) = migration.broken(check, value.cell())
+            {
+                return Err(OpenError::Schema(refusal));
+            }
+        }
+        let notices = migration.notices();
+        self.schema = if is_needed { target.clone() } else { stored };
+        Ok(notices)
+    }
+
+    /// The value of a row that breaks a check, if one does.
+    fn breaking(&self, check: Check, target: &Schema) -> Option<Value> {
+        let (Check::NotNil { table, column } | Check::Unique { table, column } | Check::Target { table, column }) =
+            check;
+        let rows = &self.tables.get(table)?.rows;
+        let desc = target.tables.get(table)?.columns.get(column)?;
+        let mut cells = rows.iter().map(|(_, row)| row.cell(column));
+        match check {
+            Check::NotNil { .. } => cells.find(|cell| *cell == Cell::Nil),
+            Check::Target { .. } => {
+                let named = &self.tables.get(target.target(desc)?)?.rows;
+                cells.find(|cell| matches!(cell, Cell::Word(id) if !named.contains(*id)))
+            }
+            Check::Unique { .. } => {
+                let mut seen = BTreeSet::new();
+                cells.find(|cell| {
+                    let mut bytes = Vec::new();
+                    key::put(&mut bytes, desc.kind, *cell);
+                    *cell != Cell::Nil && !seen.insert(bytes)
+                })
+            }
+        }
+        .map(Cell::to_value)
+    }
+
+    /// Builds the program's tables.
+    fn into_store(self, shapes: &Shapes, memory: u64) -> Result<Store, OpenError> {
+        let mut number = 0;
+        let logged = |desc: &TableDesc| {
+            schema::is_stored(desc).then(|| {
+                number += 1;
+                number - 1
+            })
+        };
+        let store = Store::with(shapes.tables.clone(), shapes.queries.clone(), memory, logged);
+        let mut loaded: Vec<Option<Loaded>> = self.tables.into_iter().map(Some).collect();
+        let mut cost = 0u64;
+        for slot in &store.slots {
+            let taken = slot.logged.and_then(|n| loaded.get_mut(usize::from(n))).and_then(Option::take);
+            let Some(Loaded { rows, next }) = taken else { continue };
+            let mut table = slot.table.write().unwrap_or_else(PoisonError::into_inner);
+            cost += build(&mut table, &slot.desc, rows, next);
+        }
+        if !store.memory.charge(i64::try_from(cost).unwrap_or(i64::MAX)) {
+            return Err(OpenError::Memory(cost));
+        }
+        Ok(store)
+    }
+}
+
+impl Store {
+    /// A row that cannot be beside the others, by the number of its record, and why.
+    fn contradiction(&self) -> Option<(Seq, &'static str)> {
+        let tables = Reading::new(&self.slots, 0..self.slots.len());
+        for (number, slot) in self.slots.iter().enumerate() {
+            let Some(table) = tables.get(number) else { continue };
+            let base = |id: u64| table.rows.get(id).map_or(0, |row| row.base());
+            for (_, index) in &slot.unique {
+                let twice = table.indexes.get(*index).and_then(|set| key::twice(set.iter()));
+                if let Some(id) = twice {
+                    return Some((base(id), "another row has the same value in a unique column"));
+                }
+            }
+            for (column, target) in slot.desc.columns.iter().enumerate().filter_map(|(i, c)| Some((i, c.refers?))) {
+                let Some(target) = tables.get(target as usize) else { continue };
+                let dangling = |row: Row<'_>| matches!(row.cell(column), Cell::Word(id) if !target.rows.contains(id));
+                if let Some((_, row)) = table.rows.iter().find(|(_, row)| dangling(*row)) {
+                    return Some((row.base(), "the row refers to one that is not there"));
+                }
+            }
+        }
+        None
+    }
+}
+
+/// Damage in the record of this number.
+fn damage_of(disk: &dyn Disk, seq: Seq, reason: &str) -> OpenError {
+    struct Search {
+        seq: Seq,
+        found: Place,
+    }
+    impl Visitor for Search {
+        fn segment(&mut self, number: u64, _: &Preamble) -> Result<(), Objection> {
+            self.found = Place { segment: number, offset: 0 };
+            Ok(())
+        }
+
+        fn record(&mut self, record: &Record<'_>) -> Result<(), Objection> {
+            self.found = Place { segment: record.segment, offset: record.offset };
+            if record.seq == self.seq { Err(Objection::Stop) } else { Ok(()) }
+        }
+    }
+    let mut search = Search { seq, found: Place { segment: 0, offset: 0 } };
+    match scan(disk, &mut search) {
+        Err(Error::Fault(fault)) => OpenError::Fault(fault),
+        Err(Error::Damage(damage)) => OpenError::Damage(damage),
+        Ok(_) | Err(Error::Stopped) => {
+            OpenError::Damage(Damage::new(search.found.segment, search.found.offset, reason))
+        }
+    }
+}
+
+/// Gives a table its rows and builds its indexes; the memory they take.
+fn build(table: &mut Table, desc: &TableDesc, rows: Rows, next: u64) -> u64 {
+    let mut cost = 0;
+    let mut keys: Vec<Vec<key::Key>> = desc.indexes.iter().map(|_| Vec::new()).collect();
+    for (id, row) in rows.iter() {
+        cost += rows.cost((0..desc.columns.len()).map(|c| row.cell(c))) as u64;
+        for (index, keys) in desc.indexes.iter().zip(&mut keys) {
+            let key = entry(desc, &index.columns, id, |c| row.cell(c));
+            cost += entry_cost(&key) as u64;
+            keys.push(key);
+        }
+    }
+    // A tree is built from sorted entries at once.
+    table.indexes = keys.into_iter().map(|keys| keys.into_iter().collect()).collect();
+    table.rows = rows;
+    table.next = next;
+    cost
+}
