@@ -6,6 +6,7 @@ use super::frame::{self, Id, Kind};
 use super::scan::{Extent, Tail, named};
 use super::segment::{self, Header, Segment};
 use super::{Failure, Phase, Setup, Shared, Work};
+use crate::bytes::Reader;
 use crate::disk::{Disk, Fault};
 use std::io;
 use std::sync::Arc;
@@ -81,10 +82,11 @@ impl Commit {
         self.prepare()
     }
 
-    /// Makes records durable: as one batch, unless they do not fit into the segment.
+    /// Makes records durable: as one batch, unless they do not fit into the segment, which is not full.
     fn write(&mut self, mut records: &mut [u8]) -> Result<(), Fault> {
         while !records.is_empty() {
             let (count, bytes) = self.seal(records);
+            debug_assert!(count > 0, "a full segment");
             let (batch, rest) = records.split_at_mut(bytes);
             self.segment.file.write_at(self.end, batch)?;
             let start = Instant::now();
@@ -133,7 +135,7 @@ impl Commit {
         self.segment.records + self.setup.segment_bytes.max(1)
     }
 
-    /// Makes room for the next batch.
+    /// Makes room for the next batch: afterwards the segment is not full.
     fn prepare(&mut self) -> Result<(), Fault> {
         let limit = self.limit();
         if self.end >= limit {
@@ -181,11 +183,11 @@ fn create(disk: &dyn Disk, shared: &Shared, header: Header, setup: &Setup) -> Re
 }
 
 /// Keeps up with a record what the header and preamble of the next segment say.
-fn note(kind: u8, mut body: &[u8], oldest: &mut u64, counters: &mut [u64]) {
+fn note(kind: u8, body: &[u8], oldest: &mut u64, counters: &mut [u64]) {
     match Kind::from_byte(kind) {
         Some(Kind::Insert) => {
-            let fields = frame::u16(&mut body).zip(frame::u64(&mut body));
-            if let Some((table, id)) = fields
+            let mut fields = Reader(body);
+            if let (Some(table), Some(id)) = (fields.u16(), fields.u64())
                 && let Some(counter) = counters.get_mut(usize::from(table))
             {
                 *counter = (*counter).max(id.saturating_add(1));

@@ -2,6 +2,7 @@
 //! search for heads costs the same at every place, then the body. docs/store-format.md has the layout.
 
 use crate::MAX_ROW;
+use crate::bytes::Reader;
 use codec::crc32;
 
 /// Bytes before the body.
@@ -56,33 +57,14 @@ impl Head {
     }
 
     /// The checksum that stands there, and the rest.
-    fn decode(mut bytes: &[u8]) -> Option<(u32, Head)> {
-        let bytes = &mut bytes;
-        let crc = u32(bytes)?;
-        let length = u32(bytes)? as usize;
-        let head =
-            Head { length, seq: u64(bytes)?, barrier: u64(bytes)?, body_crc: u32(bytes)?, kind: *bytes.first()? };
+    fn decode(bytes: &[u8]) -> Option<(u32, Head)> {
+        let mut fields = Reader(bytes);
+        let crc = fields.u32()?;
+        let length = fields.u32()? as usize;
+        let (seq, barrier) = (fields.u64()?, fields.u64()?);
+        let head = Head { length, seq, barrier, body_crc: fields.u32()?, kind: fields.u8()? };
         Some((crc, head))
     }
-}
-
-/// Takes bytes off the front.
-fn take<const N: usize>(bytes: &mut &[u8]) -> Option<[u8; N]> {
-    let (taken, rest) = bytes.split_first_chunk()?;
-    *bytes = rest;
-    Some(*taken)
-}
-
-pub(super) fn u16(bytes: &mut &[u8]) -> Option<u16> {
-    take(bytes).map(u16::from_le_bytes)
-}
-
-pub(super) fn u32(bytes: &mut &[u8]) -> Option<u32> {
-    take(bytes).map(u32::from_le_bytes)
-}
-
-pub(super) fn u64(bytes: &mut &[u8]) -> Option<u64> {
-    take(bytes).map(u64::from_le_bytes)
 }
 
 /// The next place at which a record may begin.

@@ -251,12 +251,12 @@ fn walk(
     visit: &mut dyn FnMut(&Record<'_>) -> Result<(), Error>,
 ) -> Result<Walked, Error> {
     let number = segment.header.number;
-    let mut reader = Reader::new(segment);
+    let mut window = Window::new(segment);
     let mut barrier = None;
     let mut walked = Walked { batch: segment.records, end: segment.records, next: segment.header.first };
     while until.is_none_or(|until| walked.next < until) {
         let (offset, seq) = (walked.end, walked.next);
-        let Some((head, body)) = reader.record(offset, seq)? else {
+        let Some((head, body)) = window.record(offset, seq)? else {
             return match until {
                 None => Ok(walked),
                 Some(_) => Err(Damage::new(number, offset, format!("record {seq} is not there")).into()),
@@ -281,12 +281,12 @@ fn walk(
 /// How many bytes behind the end of the last segment are a torn tail. A head there that was written when the record
 /// which is due at the end had been durable makes it damage.
 fn behind(segment: &Segment, walked: &Walked) -> Result<u64, Error> {
-    let mut reader = Reader::new(segment);
+    let mut window = Window::new(segment);
     let seal = segment.seal();
     let mut torn = 0;
     let mut at = walked.end;
     while at < segment.size {
-        let bytes = reader.bytes(at, HEAD)?;
+        let bytes = window.bytes(at, HEAD)?;
         let next = at + 8;
         // No head begins with eight zeros: its length is among them.
         if bytes.iter().take(8).any(|byte| *byte != 0) {
@@ -302,19 +302,19 @@ fn behind(segment: &Segment, walked: &Walked) -> Result<u64, Error> {
 }
 
 /// Reads a file from front to back through a window.
-struct Reader<'s> {
+struct Window<'s> {
     file: &'s dyn File,
     size: u64,
     seal: Seal,
     start: u64,
-    window: Vec<u8>,
+    held: Vec<u8>,
 }
 
-impl<'s> Reader<'s> {
-    const WINDOW: usize = 1 << 20;
+impl<'s> Window<'s> {
+    const SIZE: usize = 1 << 20;
 
-    fn new(segment: &'s Segment) -> Reader<'s> {
-        Reader { file: &*segment.file, size: segment.size, seal: segment.seal(), start: 0, window: Vec::new() }
+    fn new(segment: &'s Segment) -> Window<'s> {
+        Window { file: &*segment.file, size: segment.size, seal: segment.seal(), start: 0, held: Vec::new() }
     }
 
     /// The bytes at `at`, fewer at the end of the file.
@@ -322,13 +322,13 @@ impl<'s> Reader<'s> {
         let left = usize::try_from(self.size.saturating_sub(at)).unwrap_or(usize::MAX);
         let len = len.min(left);
         let within = |start: u64| usize::try_from(at.checked_sub(start)?).ok();
-        if within(self.start).is_none_or(|from| from.saturating_add(len) > self.window.len()) {
-            self.window.resize(len.max(Self::WINDOW).min(left), 0);
-            let read = self.file.read_at(at, &mut self.window)?;
-            self.window.truncate(read);
+        if within(self.start).is_none_or(|from| from.saturating_add(len) > self.held.len()) {
+            self.held.resize(len.max(Self::SIZE).min(left), 0);
+            let read = self.file.read_at(at, &mut self.held)?;
+            self.held.truncate(read);
             self.start = at;
         }
-        let bytes = within(self.start).and_then(|from| self.window.get(from..)).unwrap_or_default();
+        let bytes = within(self.start).and_then(|from| self.held.get(from..)).unwrap_or_default();
         Ok(bytes.get(..len).unwrap_or(bytes))
     }
 
@@ -361,10 +361,10 @@ pub(super) fn settle(disk: &dyn Disk, found: &Found) -> Result<(), Fault> {
 
 /// Writes bytes once more where they are.
 fn rewrite(segment: &Segment, from: u64, to: u64) -> Result<(), Fault> {
-    let mut reader = Reader { size: to, ..Reader::new(segment) };
+    let mut window = Window { size: to, ..Window::new(segment) };
     let mut at = from;
     while at < to {
-        let bytes = reader.bytes(at, Reader::WINDOW)?;
+        let bytes = window.bytes(at, Window::SIZE)?;
         if bytes.is_empty() {
             let error = std::io::ErrorKind::UnexpectedEof.into();
             return Err(Fault { operation: "read", path: segment::name(segment.header.number), error });

@@ -1,7 +1,8 @@
 //! The files of the log: their names, their headers with the preamble behind, and how one comes into being.
 
-use super::frame::{self, Id, Seal, align};
+use super::frame::{Id, Seal, align};
 use super::scan::{Damage, Error};
+use crate::bytes::{Reader, put_bytes};
 use crate::disk::{Disk, Fault, File};
 use codec::crc32;
 use std::sync::Arc;
@@ -47,16 +48,15 @@ pub struct Preamble {
 impl Preamble {
     fn encode(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(4 + self.schema.len() + 8 * self.counters.len());
-        out.extend_from_slice(&u32::try_from(self.schema.len()).unwrap_or(u32::MAX).to_le_bytes());
-        out.extend_from_slice(&self.schema);
+        put_bytes(&self.schema, &mut out);
         out.extend(self.counters.iter().flat_map(|counter| counter.to_le_bytes()));
         out
     }
 
-    fn decode(mut bytes: &[u8]) -> Option<Preamble> {
-        let length = frame::u32(&mut bytes)? as usize;
-        let (schema, counters) = bytes.split_at_checked(length)?;
-        let (counters, rest) = counters.as_chunks();
+    fn decode(bytes: &[u8]) -> Option<Preamble> {
+        let mut fields = Reader(bytes);
+        let schema = fields.bytes()?;
+        let (counters, rest) = fields.0.as_chunks();
         let counters = counters.iter().map(|counter| u64::from_le_bytes(*counter)).collect();
         rest.is_empty().then(|| Preamble { schema: schema.to_vec(), counters })
     }
@@ -89,28 +89,29 @@ fn encode(header: &Header, preamble_len: u32, preamble_crc: u32) -> [u8; HEADER]
 }
 
 /// The header, the length of the preamble and its checksum; else what is wrong.
-fn decode(bytes: &[u8], number: u64) -> Result<(Header, u32, u32), &'static str> {
-    const SHORT: &str = "no header";
-    let (covered, mut crc) = bytes.split_at_checked(HEADER - 4).ok_or(SHORT)?;
-    if frame::u32(&mut crc) != Some(crc32::update(0, covered)) {
+fn decode(bytes: &[u8; HEADER], number: u64) -> Result<(Header, u32, u32), &'static str> {
+    let (covered, crc) = bytes.split_at(HEADER - 4);
+    if Reader(crc).u32() != Some(crc32::update(0, covered)) {
         return Err("the header's checksum does not match");
     }
-    let (magic, rest) = covered.split_first_chunk().ok_or(SHORT)?;
-    let (version, rest) = rest.split_first().ok_or(SHORT)?;
-    let (id, mut rest) = rest.split_first_chunk().ok_or(SHORT)?;
-    if *magic != MAGIC || *version != VERSION {
-        return Err("not a format that this program knows");
-    }
-    let mut next = || frame::u64(&mut rest).ok_or(SHORT);
-    let header = Header { id: *id, number: next()?, first: next()?, oldest: next()? };
-    let preamble = (frame::u32(&mut rest).ok_or(SHORT)?, frame::u32(&mut rest).ok_or(SHORT)?);
+    let (header, length, crc) = fields(covered).ok_or("not a format that this program knows")?;
     if header.number != number {
         return Err("the header is that of another segment");
     }
     if header.first == 0 || header.oldest == 0 || header.oldest > number {
         return Err("the header contradicts itself");
     }
-    Ok((header, preamble.0, preamble.1))
+    Ok((header, length, crc))
+}
+
+fn fields(bytes: &[u8]) -> Option<(Header, u32, u32)> {
+    let mut fields = Reader(bytes);
+    if fields.exactly(MAGIC.len())? != MAGIC || fields.u8()? != VERSION {
+        return None;
+    }
+    let id = *fields.exactly(16)?.as_array()?;
+    let header = Header { id, number: fields.u64()?, first: fields.u64()?, oldest: fields.u64()? };
+    Some((header, fields.u32()?, fields.u32()?))
 }
 
 /// An open segment whose header and preamble are sound.
@@ -132,17 +133,16 @@ impl Segment {
         if size < HEADER as u64 {
             return Ok(None);
         }
-        let mut bytes = vec![0; HEADER];
-        let read = file.read_at(0, &mut bytes)?;
-        bytes.truncate(read);
+        let mut bytes = [0; HEADER];
+        // Bytes that a file loses meanwhile fail the checksums.
+        let _ = file.read_at(0, &mut bytes)?;
         let (header, length, crc) = decode(&bytes, number).map_err(|reason| damaged(0, reason))?;
         let end = HEADER as u64 + u64::from(length);
         if size < end {
             return Ok(None);
         }
-        bytes.resize(length as usize, 0);
-        let read = file.read_at(HEADER as u64, &mut bytes)?;
-        bytes.truncate(read);
+        let mut bytes = vec![0; length as usize];
+        let _ = file.read_at(HEADER as u64, &mut bytes)?;
         let seal = Seal::new(&header.id, number);
         if seal.preamble(&bytes) != crc {
             return Err(damaged(HEADER as u64, "the preamble's checksum does not match"));

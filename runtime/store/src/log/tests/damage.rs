@@ -172,6 +172,76 @@ fn rec_4_a_later_head_alone_tells_damage_from_a_tear() {
     assert_eq!(entries(&lost).unwrap(), written[..last.first as usize - 1]);
 }
 
+/// Only the first segment of a store can have been about to be made with none before it.
+#[test]
+fn rec_4_a_short_segment_without_the_one_before_is_damage() {
+    let (mut image, _) = sample();
+    let last = last_name(&image);
+    image.get_mut(&last).unwrap().truncate(10);
+    let number = segment::number(&last).unwrap();
+    let _ = image.remove(&segment::name(number - 1));
+    assert_eq!(entries(&image).unwrap_err().file, segment::name(number - 1));
+    image.retain(|name, _| *name == last);
+    assert_eq!(entries(&image).unwrap_err().file, segment::name(number - 1));
+}
+
+/// No crash makes a sound record that means nothing.
+#[test]
+fn rec_4_a_sound_record_that_cannot_be_decoded_is_damage() {
+    let bodies = [(9, vec![]), (7, vec![]), (0, vec![]), (5, vec![1; 7]), (5, vec![0; 8]), (5, vec![9; 8])];
+    for (kind, body) in bodies {
+        let disk = Memory::default();
+        let log = open(&disk);
+        let written = write(&log, Kind::Change, b"sound");
+        drop(log);
+        let mut image = disk.image();
+        let bytes = image.get_mut(&segment::name(1)).unwrap();
+        let end = read(&disk).unwrap().1.segments[0].bytes;
+
+        let mut record = Vec::new();
+        frame::put(&mut record, written.0 + 1, Kind::Change, |out| out.extend_from_slice(&body));
+        record[28] = kind;
+        let _ = frame::Seal::new(bytes[8..24].first_chunk().unwrap(), 1).close(end, written.0, &mut record);
+        bytes[end as usize..end as usize + record.len()].copy_from_slice(&record);
+        let damage = entries(&image).unwrap_err();
+        assert_eq!((damage.offset, damage.reason.as_str()), (end, "record 2 cannot be decoded"), "kind {kind}");
+    }
+}
+
+/// A header with these bytes at `at`, and the checksum that makes it sound.
+fn forge(image: &mut Image, name: &str, at: usize, bytes: &[u8]) {
+    let file = image.get_mut(name).unwrap();
+    file[at..at + bytes.len()].copy_from_slice(bytes);
+    let crc = crc32::update(0, &file[..60]);
+    file[60..64].copy_from_slice(&crc.to_le_bytes());
+}
+
+#[test]
+fn rec_4_headers_must_fit_each_other() {
+    let (image, _) = sample();
+    let names: Vec<String> = image.keys().cloned().collect();
+    let word = |n: u64| n.to_le_bytes();
+    // Format; number, first record, oldest segment, length of the preamble; first record in another segment.
+    let cases: [(usize, usize, &[u8]); 8] = [
+        (1, 7, &[2]),
+        (1, 24, &word(3)),
+        (1, 32, &word(0)),
+        (1, 40, &word(0)),
+        (1, 40, &word(3)),
+        (1, 48, &word(u64::MAX)),
+        (2, 32, &word(1)),
+        (2, 32, &word(u64::MAX)),
+    ];
+    for (file, at, bytes) in cases {
+        let mut forged = image.clone();
+        forge(&mut forged, &names[file], at, bytes);
+        let damage = entries(&forged).unwrap_err();
+        // A first record that is too late is one that the segment before lacks.
+        let expected = &names[if bytes == word(u64::MAX) && at == 32 { file - 1 } else { file }];
+        assert_eq!(damage.file, *expected, "{at}: {damage}");
+    }
+}
+
 #[test]
 fn segments_of_two_stores_do_not_mix() {
     let (mut image, _) = sample();
