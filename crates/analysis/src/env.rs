@@ -157,8 +157,8 @@ pub struct FileScope {
     pub display: String,
     /// Parts of the file were not read.
     pub is_broken: bool,
-    /// Its tests were left out.
-    pub lacks_tests: bool,
+    /// Words of tests that were left out.
+    pub unwanted: FxHashSet<Name>,
     pub uses: Vec<UseEntry>,
     /// Used modules other than its own, each once, with the `uses` that reach it.
     pub(crate) used_modules: FxHashMap<ModuleId, Vec<usize>>,

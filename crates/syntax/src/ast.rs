@@ -22,8 +22,8 @@ pub struct File {
     pub unread: Vec<Name>,
     /// Something in the file was reported and left out.
     pub is_broken: bool,
-    /// Its tests were left out, by whoever does not want them.
-    pub lacks_tests: bool,
+    /// Words of tests that were left out, by whoever does not want them.
+    pub unwanted: Vec<Name>,
 }
 
 #[derive(Clone, Debug)]

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use codegen::{Code, Machine};
 use diagnostics::Diagnostic;
-use diagnostics::span::{FileId, LineIndex};
+use diagnostics::span::{FileId, LineIndex, Span};
 use mir::Passes;
 use mir::ir::Program;
 use project::{Project, ProjectFile};
@@ -28,6 +28,13 @@ fn id(index: usize) -> FileId {
 
 pub type Hir = analysis::hir::Program;
 
+/// Everything in a part of a file that looks like a name.
+fn words(file: &[u8], part: Span) -> impl Iterator<Item = ast::Name> {
+    let part = file.get(part.start as usize..part.end as usize).unwrap_or_default();
+    let words = part.split(|b| !b.is_ascii_alphanumeric() && *b != b'_');
+    words.filter(|word| !word.is_empty()).map(|word| String::from_utf8_lossy(word).into())
+}
+
 /// Parses and checks everything. The program is there exactly when no diagnostic is an error.
 pub fn check(project: &Project, flags: &[String], tests: Tests) -> (Option<Hir>, Vec<Diagnostic>) {
     let mut diagnostics = Vec::new();
@@ -37,9 +44,13 @@ pub fn check(project: &Project, flags: &[String], tests: Tests) -> (Option<Hir>,
         diagnostics.extend(parsed.diagnostics);
         // Tests of dependencies are theirs to run.
         if tests == Tests::Drop || file.package.is_some() {
-            let all = parsed.file.decls.len();
-            parsed.file.decls.retain(|d| !matches!(d, ast::Decl::Test(_)));
-            parsed.file.lacks_tests = parsed.file.decls.len() < all;
+            parsed.file.decls.retain(|decl| match decl {
+                ast::Decl::Test(test) => {
+                    parsed.file.unwanted.extend(words(&file.bytes, test.span));
+                    false
+                }
+                _ => true,
+            });
         }
         files.push(analysis::InputFile {
             id: id(index),

@@ -114,7 +114,7 @@ fn empty<'a>() -> Env<'a> {
             module: ModuleId(u32::MAX),
             display: String::new(),
             is_broken: false,
-            lacks_tests: false,
+            unwanted: FxHashSet::default(),
             uses: Vec::new(),
             used_modules: FxHashMap::default(),
             aliases: FxHashMap::default(),

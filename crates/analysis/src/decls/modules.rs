@@ -34,7 +34,7 @@ pub(super) fn collect(env: &mut Env<'_>, input: &Input, diags: &mut Vec<Diagnost
             module,
             display: file.display.clone(),
             is_broken: file.ast.is_broken,
-            lacks_tests: file.ast.lacks_tests,
+            unwanted: file.ast.unwanted.iter().cloned().collect(),
             uses: Vec::new(),
             used_modules: FxHashMap::default(),
             aliases: FxHashMap::default(),
@@ -168,12 +168,15 @@ fn near_module(env: &Env<'_>, package: u32, path: &str) -> Option<String> {
     nearest(path, candidates.chain(NAMESPACES))
 }
 
-/// `WO-W202` for every `use` through which nothing was reached; after all bodies. What was not read of a file, or left
-/// out of it, may have used any of them.
+/// `WO-W202` for every `use` through which nothing was reached; after all bodies. What was not read of a file may have
+/// used any of them, and a test that was left out those whose alias is a word in it.
 pub(crate) fn report_unused(env: &Env<'_>, diags: &mut Vec<Diagnostic>) {
-    for scope in env.files.iter().filter(|f| !f.is_broken && !f.lacks_tests) {
+    for scope in env.files.iter().filter(|f| !f.is_broken) {
         for entry in &scope.uses {
-            if !entry.used.get() && entry.target != UseTarget::Unknown {
+            // Extension functions are called without the alias.
+            let wanted_by_tests =
+                if entry.extensions { !scope.unwanted.is_empty() } else { scope.unwanted.contains(&entry.alias) };
+            if !entry.used.get() && !wanted_by_tests && entry.target != UseTarget::Unknown {
                 diags.push(
                     Diagnostic::warning(202, entry.span, format!("unused `use {}`", entry.path))
                         .label("nothing in this file refers to it")
