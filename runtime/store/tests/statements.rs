@@ -68,7 +68,7 @@ fn upd_2_counters_of_many_threads_lose_nothing() {
     };
     threads(8, |i| {
         for n in 0..2000 {
-            store.update(COUNTER, rows[((n + i) % 5) as usize], 0, add).unwrap();
+            let _ = store.update(COUNTER, rows[((n + i) % 5) as usize], 0, add).unwrap();
         }
     });
     let word = |id| store.read(COUNTER, id, 0, |cell| if let Cell::Word(n) = cell { n } else { 0 }).unwrap();
@@ -106,7 +106,7 @@ fn del_1_no_reference_is_ever_without_its_row() {
                     // With the reference there, the row is.
                     Ok(row) => {
                         store.read(TARGET, id, 0, |_| ()).unwrap();
-                        store.delete(REFERRER, row).unwrap();
+                        let _ = store.delete(REFERRER, row).unwrap();
                     }
                     Err(refusal) => assert_eq!(refusal, Refusal::NoTarget, "round {n}"),
                 }
@@ -135,7 +135,7 @@ fn lim_1_beyond_the_bound_nothing_changes_and_deletes_give_back() {
     assert_eq!(store.read(NAME, 1, 0, |cell| matches!(cell, Cell::Bytes(b) if b.len() == 100)), Ok(true));
     assert_eq!((store.len(NAME), store.memory_used()), (rows.len() as u64, used));
     for id in rows.iter().take(20) {
-        store.delete(NAME, *id).unwrap();
+        let _ = store.delete(NAME, *id).unwrap();
     }
     // A refused insert has taken no id.
     assert_eq!(insert(&store, NAME, vec![text(&[b'y'; 100])]), Ok(rows.len() as u64 + 1));
@@ -162,7 +162,7 @@ fn id_3_an_id_is_never_given_twice() {
     for n in 1..=1000 {
         assert_eq!(insert(&store, COUNTER, vec![Value::Word(n)]), Ok(n));
         if n % 3 != 0 {
-            store.delete(COUNTER, n).unwrap();
+            let _ = store.delete(COUNTER, n).unwrap();
         }
     }
     assert_eq!(store.len(COUNTER), 333);
