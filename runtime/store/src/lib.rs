@@ -24,7 +24,7 @@ mod value;
 
 pub use order::{Item, Sorter, put_key};
 pub use query::{Operands, Sink};
-pub use recovery::{OpenError, Opened, Settings};
+pub use recovery::{OpenError, Opened, Settings, check_volatile};
 pub use store::{Refusal, Seq, Store, UpdateError};
 pub use value::{Cell, Value};
 

@@ -8,7 +8,7 @@ use crate::bytes::Reader;
 use crate::disk::{Disk, Fault};
 use crate::key;
 use crate::lock::Reading;
-use crate::log::{Damage, Error, Failure, Kind, Log, Objection, Preamble, Record, Setup, Visitor, scan};
+use crate::log::{Damage, Error, Failure, Found, Kind, Log, Objection, Preamble, Record, Setup, Visitor, scan};
 use crate::record;
 use crate::rows::{Row, Rows};
 use crate::schema::{self, Check, Migration, Schema};
@@ -75,14 +75,7 @@ impl From<Fault> for OpenError {
 impl Store {
     /// Opens the store of a program's tables, or makes an empty one.
     pub fn open(disk: Arc<dyn Disk>, shapes: &Shapes, settings: Settings) -> Result<Opened, OpenError> {
-        let mut loader = Loader::default();
-        let found = match scan(&*disk, &mut loader) {
-            Ok(found) => found,
-            Err(Error::Fault(fault)) => return Err(OpenError::Fault(fault)),
-            Err(Error::Damage(damage)) => return Err(OpenError::Damage(damage)),
-            Err(Error::Stopped) => unreachable!("the loader never stops"),
-        };
-        loader.check_founded()?;
+        let (found, mut loader) = load(&*disk)?;
         let records = loader.records;
         let target = Schema::of(shapes, settings.now).remembering(&loader.schema);
         let notices = loader.become_program(&*disk, &target, shapes)?;
@@ -102,6 +95,32 @@ impl Store {
         store.log = Some(Log::start(disk, found, setup)?);
         Ok(Opened { store, notices, records })
     }
+}
+
+/// Refuses a store with rows of tables that are volatile in the program, which has no durable ones. Nothing is changed.
+pub fn check_volatile(disk: &dyn Disk, shapes: &Shapes) -> Result<(), OpenError> {
+    let (_, loader) = load(disk)?;
+    let held = loader.schema.tables.iter().zip(&loader.tables).filter(|(_, loaded)| loaded.rows.len() > 0);
+    for (table, loaded) in held {
+        if schema::is_volatile(shapes, &table.name) {
+            let (class, rows) = (table.name.to_string(), loaded.rows.len());
+            return Err(OpenError::Schema(schema::Refusal::Volatile { class, rows }));
+        }
+    }
+    Ok(())
+}
+
+/// Reads the whole log.
+fn load(disk: &dyn Disk) -> Result<(Found, Loader), OpenError> {
+    let mut loader = Loader::default();
+    let found = match scan(disk, &mut loader) {
+        Ok(found) => found,
+        Err(Error::Fault(fault)) => return Err(OpenError::Fault(fault)),
+        Err(Error::Damage(damage)) => return Err(OpenError::Damage(damage)),
+        Err(Error::Stopped) => unreachable!("the loader never stops"),
+    };
+    loader.check_founded()?;
+    Ok((found, loader))
 }
 
 /// A table while the log is read: rows without indexes.

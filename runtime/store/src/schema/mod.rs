@@ -14,6 +14,7 @@ mod refusal;
 pub use matching::Malformed;
 pub use migration::{Check, Migration};
 pub use program::is_stored;
+pub(crate) use program::is_volatile;
 pub use refusal::Refusal;
 
 use crate::value::{Cell, Value};
