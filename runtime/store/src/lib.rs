@@ -8,6 +8,7 @@
 
 mod bytes;
 pub mod disk;
+pub mod inspect;
 mod key;
 mod lock;
 pub mod log;

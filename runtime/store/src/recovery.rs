@@ -119,14 +119,14 @@ fn load(disk: &dyn Disk) -> Result<(Found, Loader), OpenError> {
         Err(Error::Damage(damage)) => return Err(OpenError::Damage(damage)),
         Err(Error::Stopped) => unreachable!("the loader never stops"),
     };
-    loader.check_founded()?;
+    loader.check_founded().map_err(OpenError::Damage)?;
     Ok((found, loader))
 }
 
 /// A table while the log is read: rows without indexes.
-struct Loaded {
-    rows: Rows,
-    next: u64,
+pub(crate) struct Loaded {
+    pub rows: Rows,
+    pub next: u64,
 }
 
 impl Loaded {
@@ -137,24 +137,24 @@ impl Loaded {
 
 /// Where a record lies.
 #[derive(Clone, Copy)]
-struct Place {
-    segment: u64,
-    offset: u64,
+pub(crate) struct Place {
+    pub segment: u64,
+    pub offset: u64,
 }
 
 /// Applies the log's records in order. Its tables are those of the schema of the segment at hand.
 #[derive(Default)]
-struct Loader {
+pub(crate) struct Loader {
     /// The schema as bytes, to see whether the next segment's is the same.
     encoded: Vec<u8>,
-    schema: Schema,
-    tables: Vec<Loaded>,
+    pub schema: Schema,
+    pub tables: Vec<Loaded>,
     /// Rows that a record speaks of though nothing has said what they are.
     unfounded: HashMap<(usize, u64), Place>,
-    records: u64,
+    pub records: u64,
 }
 
-fn damage<T>(reason: &str) -> Result<T, Objection> {
+pub(crate) fn damage<T>(reason: &str) -> Result<T, Objection> {
     Err(Objection::Damage(reason.to_owned()))
 }
 
@@ -273,14 +273,12 @@ impl Loader {
     }
 
     /// No record speaks of a row that nothing has said more of.
-    fn check_founded(&self) -> Result<(), OpenError> {
+    pub fn check_founded(&self) -> Result<(), Damage> {
         match self.unfounded.values().min_by_key(|place| (place.segment, place.offset)) {
             None => Ok(()),
-            Some(place) => Err(OpenError::Damage(Damage::new(
-                place.segment,
-                place.offset,
-                "a record changes a row that is not there",
-            ))),
+            Some(place) => {
+                Err(Damage::new(place.segment, place.offset, "a record changes a row that is not there"))
+            }
         }
     }
 
@@ -388,28 +386,37 @@ impl Store {
 
 /// Damage in the record of this number.
 fn damage_of(disk: &dyn Disk, seq: Seq, reason: &str) -> OpenError {
+    match places(disk, BTreeSet::from([seq])) {
+        Ok(places) => {
+            let Place { segment, offset } = places.get(&seq).copied().unwrap_or(Place { segment: 1, offset: 0 });
+            OpenError::Damage(Damage::new(segment, offset, reason))
+        }
+        Err(fault) => OpenError::Fault(fault),
+    }
+}
+
+/// Where the records of these numbers lie in a log that has been read before.
+pub(crate) fn places(disk: &dyn Disk, sought: BTreeSet<Seq>) -> Result<HashMap<Seq, Place>, Fault> {
     struct Search {
-        seq: Seq,
-        found: Place,
+        sought: BTreeSet<Seq>,
+        found: HashMap<Seq, Place>,
     }
     impl Visitor for Search {
-        fn segment(&mut self, number: u64, _: &Preamble) -> Result<(), Objection> {
-            self.found = Place { segment: number, offset: 0 };
+        fn segment(&mut self, _: u64, _: &Preamble) -> Result<(), Objection> {
             Ok(())
         }
 
         fn record(&mut self, record: &Record<'_>) -> Result<(), Objection> {
-            self.found = Place { segment: record.segment, offset: record.offset };
-            if record.seq == self.seq { Err(Objection::Stop) } else { Ok(()) }
+            if self.sought.remove(&record.seq) {
+                let _ = self.found.insert(record.seq, Place { segment: record.segment, offset: record.offset });
+            }
+            if self.sought.is_empty() { Err(Objection::Stop) } else { Ok(()) }
         }
     }
-    let mut search = Search { seq, found: Place { segment: 0, offset: 0 } };
+    let mut search = Search { sought, found: HashMap::new() };
     match scan(disk, &mut search) {
-        Err(Error::Fault(fault)) => OpenError::Fault(fault),
-        Err(Error::Damage(damage)) => OpenError::Damage(damage),
-        Ok(_) | Err(Error::Stopped) => {
-            OpenError::Damage(Damage::new(search.found.segment, search.found.offset, reason))
-        }
+        Err(Error::Fault(fault)) => Err(fault),
+        Ok(_) | Err(Error::Stopped | Error::Damage(_)) => Ok(search.found),
     }
 }
 

@@ -10,7 +10,7 @@ use std::process;
 use std::sync::Arc;
 
 /// The file whose lock is the directory's.
-const LOCK: &str = "lock";
+pub(crate) const LOCK: &str = "lock";
 
 /// A directory that no other process has open.
 ///
