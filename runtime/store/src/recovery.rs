@@ -276,9 +276,7 @@ impl Loader {
     pub fn check_founded(&self) -> Result<(), Damage> {
         match self.unfounded.values().min_by_key(|place| (place.segment, place.offset)) {
             None => Ok(()),
-            Some(place) => {
-                Err(Damage::new(place.segment, place.offset, "a record changes a row that is not there"))
-            }
+            Some(place) => Err(Damage::new(place.segment, place.offset, "a record changes a row that is not there")),
         }
     }
 

@@ -173,9 +173,7 @@ fn decide(
             Err(format!("WO_EPHEMERAL={value} is incompatible with WO_DATA; unset one of the two"))
         }
         (None, Some("1"), _) => Ok(Place::Memory),
-        (None, Some(value), _) => {
-            Err(format!("WO_EPHEMERAL={value} means nothing; the only value is WO_EPHEMERAL=1"))
-        }
+        (None, Some(value), _) => Err(format!("WO_EPHEMERAL={value} means nothing; the only value is WO_EPHEMERAL=1")),
         (Some(data), None, _) => Ok(Place::Named(data)),
         (None, None, Some(own)) => Ok(Place::Own(own)),
         (None, None, None) => Err(format!(

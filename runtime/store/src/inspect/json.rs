@@ -58,11 +58,13 @@ fn text(ty: &Type, bytes: &[u8], out: &mut Vec<u8>) -> Option<()> {
         }
         Type::Json => {
             let mut reader = json::Reader::new(bytes, ());
-            if reader.skip().is_none() || !reader.at_end() {
-                return None;
+            if reader.skip().is_some() && reader.at_end() {
+                // Line ends stand only between tokens; the object that this is a part of takes one line.
+                out.extend(bytes.iter().map(|byte| if matches!(byte, b'\n' | b'\r') { b' ' } else { *byte }));
+            } else {
+                // Nobody has checked it, and it may not spoil what is around it.
+                json::quote(out, bytes);
             }
-            // Line ends stand only between tokens; the object that this is a part of takes one line.
-            out.extend(bytes.iter().map(|byte| if matches!(byte, b'\n' | b'\r') { b' ' } else { *byte }));
         }
         _ => return None,
     }
@@ -71,21 +73,9 @@ fn text(ty: &Type, bytes: &[u8], out: &mut Vec<u8>) -> Option<()> {
 
 /// A container whose beginning has been written.
 enum Open<'a> {
-    Multi {
-        element: TypeNumber,
-        left: u32,
-        first: bool,
-    },
-    Map {
-        key: TypeNumber,
-        value: TypeNumber,
-        left: u32,
-        first: bool,
-    },
-    Fields {
-        fields: &'a [Field],
-        next: usize,
-    },
+    Multi { element: TypeNumber, left: u32, first: bool },
+    Map { key: TypeNumber, value: TypeNumber, left: u32, first: bool },
+    Fields { fields: &'a [Field], next: usize },
 }
 
 struct Writer<'a, 'b> {

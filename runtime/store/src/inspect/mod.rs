@@ -139,7 +139,8 @@ impl Contents {
                 if let Cell::Word(to) = row.cell(column)
                     && !target.is_some_and(|target| target.rows.contains(to))
                 {
-                    let reason = format!("{} {id} refers to a row that is not there, in `{}`", desc.name, declared.name);
+                    let reason =
+                        format!("{} {id} refers to a row that is not there, in `{}`", desc.name, declared.name);
                     wrong.push((row.base(), reason));
                 }
             }
