@@ -8,6 +8,7 @@
 
 mod bytes;
 pub mod disk;
+pub mod inspect;
 mod key;
 mod lock;
 pub mod log;
@@ -24,7 +25,7 @@ mod value;
 
 pub use order::{Item, Sorter, put_key};
 pub use query::{Operands, Sink};
-pub use recovery::{OpenError, Opened, Settings};
+pub use recovery::{OpenError, Opened, Settings, check_volatile};
 pub use store::{Refusal, Seq, Store, UpdateError};
 pub use value::{Cell, Value};
 

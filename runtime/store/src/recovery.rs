@@ -8,7 +8,7 @@ use crate::bytes::Reader;
 use crate::disk::{Disk, Fault};
 use crate::key;
 use crate::lock::Reading;
-use crate::log::{Damage, Error, Failure, Kind, Log, Objection, Preamble, Record, Setup, Visitor, scan};
+use crate::log::{Damage, Error, Failure, Found, Kind, Log, Objection, Preamble, Record, Setup, Visitor, scan};
 use crate::record;
 use crate::rows::{Row, Rows};
 use crate::schema::{self, Check, Migration, Schema};
@@ -75,14 +75,7 @@ impl From<Fault> for OpenError {
 impl Store {
     /// Opens the store of a program's tables, or makes an empty one.
     pub fn open(disk: Arc<dyn Disk>, shapes: &Shapes, settings: Settings) -> Result<Opened, OpenError> {
-        let mut loader = Loader::default();
-        let found = match scan(&*disk, &mut loader) {
-            Ok(found) => found,
-            Err(Error::Fault(fault)) => return Err(OpenError::Fault(fault)),
-            Err(Error::Damage(damage)) => return Err(OpenError::Damage(damage)),
-            Err(Error::Stopped) => unreachable!("the loader never stops"),
-        };
-        loader.check_founded()?;
+        let (found, mut loader) = load(&*disk)?;
         let records = loader.records;
         let target = Schema::of(shapes, settings.now).remembering(&loader.schema);
         let notices = loader.become_program(&*disk, &target, shapes)?;
@@ -104,10 +97,36 @@ impl Store {
     }
 }
 
+/// Refuses a store with rows of tables that are volatile in the program, which has no durable ones. Nothing is changed.
+pub fn check_volatile(disk: &dyn Disk, shapes: &Shapes) -> Result<(), OpenError> {
+    let (_, loader) = load(disk)?;
+    let held = loader.schema.tables.iter().zip(&loader.tables).filter(|(_, loaded)| loaded.rows.len() > 0);
+    for (table, loaded) in held {
+        if schema::is_volatile(shapes, &table.name) {
+            let (class, rows) = (table.name.to_string(), loaded.rows.len());
+            return Err(OpenError::Schema(schema::Refusal::Volatile { class, rows }));
+        }
+    }
+    Ok(())
+}
+
+/// Reads the whole log.
+fn load(disk: &dyn Disk) -> Result<(Found, Loader), OpenError> {
+    let mut loader = Loader::default();
+    let found = match scan(disk, &mut loader) {
+        Ok(found) => found,
+        Err(Error::Fault(fault)) => return Err(OpenError::Fault(fault)),
+        Err(Error::Damage(damage)) => return Err(OpenError::Damage(damage)),
+        Err(Error::Stopped) => unreachable!("the loader never stops"),
+    };
+    loader.check_founded().map_err(OpenError::Damage)?;
+    Ok((found, loader))
+}
+
 /// A table while the log is read: rows without indexes.
-struct Loaded {
-    rows: Rows,
-    next: u64,
+pub(crate) struct Loaded {
+    pub rows: Rows,
+    pub next: u64,
 }
 
 impl Loaded {
@@ -118,24 +137,24 @@ impl Loaded {
 
 /// Where a record lies.
 #[derive(Clone, Copy)]
-struct Place {
-    segment: u64,
-    offset: u64,
+pub(crate) struct Place {
+    pub segment: u64,
+    pub offset: u64,
 }
 
 /// Applies the log's records in order. Its tables are those of the schema of the segment at hand.
 #[derive(Default)]
-struct Loader {
+pub(crate) struct Loader {
     /// The schema as bytes, to see whether the next segment's is the same.
     encoded: Vec<u8>,
-    schema: Schema,
-    tables: Vec<Loaded>,
+    pub schema: Schema,
+    pub tables: Vec<Loaded>,
     /// Rows that a record speaks of though nothing has said what they are.
     unfounded: HashMap<(usize, u64), Place>,
-    records: u64,
+    pub records: u64,
 }
 
-fn damage<T>(reason: &str) -> Result<T, Objection> {
+pub(crate) fn damage<T>(reason: &str) -> Result<T, Objection> {
     Err(Objection::Damage(reason.to_owned()))
 }
 
@@ -254,14 +273,10 @@ impl Loader {
     }
 
     /// No record speaks of a row that nothing has said more of.
-    fn check_founded(&self) -> Result<(), OpenError> {
+    pub fn check_founded(&self) -> Result<(), Damage> {
         match self.unfounded.values().min_by_key(|place| (place.segment, place.offset)) {
             None => Ok(()),
-            Some(place) => Err(OpenError::Damage(Damage::new(
-                place.segment,
-                place.offset,
-                "a record changes a row that is not there",
-            ))),
+            Some(place) => Err(Damage::new(place.segment, place.offset, "a record changes a row that is not there")),
         }
     }
 
@@ -369,28 +384,37 @@ impl Store {
 
 /// Damage in the record of this number.
 fn damage_of(disk: &dyn Disk, seq: Seq, reason: &str) -> OpenError {
+    match places(disk, BTreeSet::from([seq])) {
+        Ok(places) => {
+            let Place { segment, offset } = places.get(&seq).copied().unwrap_or(Place { segment: 1, offset: 0 });
+            OpenError::Damage(Damage::new(segment, offset, reason))
+        }
+        Err(fault) => OpenError::Fault(fault),
+    }
+}
+
+/// Where the records of these numbers lie in a log that has been read before.
+pub(crate) fn places(disk: &dyn Disk, sought: BTreeSet<Seq>) -> Result<HashMap<Seq, Place>, Fault> {
     struct Search {
-        seq: Seq,
-        found: Place,
+        sought: BTreeSet<Seq>,
+        found: HashMap<Seq, Place>,
     }
     impl Visitor for Search {
-        fn segment(&mut self, number: u64, _: &Preamble) -> Result<(), Objection> {
-            self.found = Place { segment: number, offset: 0 };
+        fn segment(&mut self, _: u64, _: &Preamble) -> Result<(), Objection> {
             Ok(())
         }
 
         fn record(&mut self, record: &Record<'_>) -> Result<(), Objection> {
-            self.found = Place { segment: record.segment, offset: record.offset };
-            if record.seq == self.seq { Err(Objection::Stop) } else { Ok(()) }
+            if self.sought.remove(&record.seq) {
+                let _ = self.found.insert(record.seq, Place { segment: record.segment, offset: record.offset });
+            }
+            if self.sought.is_empty() { Err(Objection::Stop) } else { Ok(()) }
         }
     }
-    let mut search = Search { seq, found: Place { segment: 0, offset: 0 } };
+    let mut search = Search { sought, found: HashMap::new() };
     match scan(disk, &mut search) {
-        Err(Error::Fault(fault)) => OpenError::Fault(fault),
-        Err(Error::Damage(damage)) => OpenError::Damage(damage),
-        Ok(_) | Err(Error::Stopped) => {
-            OpenError::Damage(Damage::new(search.found.segment, search.found.offset, reason))
-        }
+        Err(Error::Fault(fault)) => Err(fault),
+        Ok(_) | Err(Error::Stopped | Error::Damage(_)) => Ok(search.found),
     }
 }
 

@@ -2,7 +2,8 @@
 
 use super::STORE;
 use abi::desc::Shapes;
-use std::path::PathBuf;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 use store::disk::Directory;
@@ -24,7 +25,12 @@ const SEGMENTS: u64 = 4;
 #[derive(Debug, PartialEq, Eq)]
 enum Place {
     Memory,
-    Directory(PathBuf),
+    /// Nowhere, as there are no durable tables; but this directory may hold rows of some that were.
+    Checked(PathBuf),
+    /// The value of `WO_DATA`.
+    Named(PathBuf),
+    /// The project's own.
+    Own(PathBuf),
 }
 
 /// Makes the store of a program that has tables. `get` reads a variable, `memory` tells what the process may use, in
@@ -33,17 +39,23 @@ pub fn open(
     shapes: &Shapes,
     program: &str,
     memory: impl FnOnce() -> u64,
-    get: impl Fn(&str) -> Option<String>,
+    variable: impl Fn(&str) -> Option<OsString>,
     own_directory: Option<PathBuf>,
 ) -> Start {
     let mut start = Start::default();
-    let place = match decide(shapes, program, &get, own_directory, &mut start.notices) {
+    let get = |name: &str| variable(name).map(|value| value.to_string_lossy().into_owned());
+    let data = variable("WO_DATA").filter(|value| !value.is_empty()).map(PathBuf::from);
+    let place = match decide(shapes, data, get("WO_EPHEMERAL"), own_directory) {
         Ok(place) => place,
         Err(refusal) => {
             start.refusal = Some(format!("{program}: {refusal}"));
             return start;
         }
     };
+    if place == Place::Memory && shapes.tables.iter().any(store::schema::is_stored) {
+        let notice = "WO_EPHEMERAL=1: tables are kept in memory only and are gone at the end";
+        start.notices.push(format!("{program}: {notice}"));
+    }
     let mut number = |name: &str, default: Option<u64>, least: u64, most: u64| match get(name)?.trim().parse::<u64>() {
         Ok(n) if (least..=most).contains(&n) => Some(n),
         _ => {
@@ -59,12 +71,20 @@ pub fn open(
     }
     let bound = bound.unwrap_or_else(|| memory() / 8 * 3);
     values::encode::set_row_reader(super::row_object);
-    let opened = match place {
-        Place::Memory => Ok(Store::new(shapes.tables.clone(), shapes.queries.clone(), bound)),
-        Place::Directory(path) => on_disk(shapes, program, bound, checkpoint, &path, &mut start.notices),
+    let in_memory = || Store::new(shapes.tables.clone(), shapes.queries.clone(), bound);
+    let mut on_disk = |path: &Path| on_disk(shapes, program, bound, checkpoint, path, &mut start.notices);
+    let opened = match &place {
+        Place::Memory => Ok(in_memory()),
+        Place::Checked(path) => check(shapes, path).map(|()| in_memory()).map_err(named),
+        Place::Named(path) => on_disk(path).map_err(named),
+        Place::Own(path) => on_disk(path),
     };
     match opened {
         Ok(store) => {
+            if let Place::Own(path) = place {
+                let notice = format!("tables are kept in {}; WO_DATA=DIR names another place", path.display());
+                start.notices.push(format!("{program}: {notice}"));
+            }
             let made = STORE.set(store);
             debug_assert!(made.is_ok(), "a process runs one program");
         }
@@ -85,11 +105,10 @@ fn on_disk(
     program: &str,
     memory: u64,
     checkpoint: u64,
-    path: &std::path::Path,
+    path: &Path,
     notices: &mut Vec<String>,
 ) -> Result<Store, String> {
-    let disk = Directory::open(path).map_err(|e| format!("WO_DATA={e}"))?;
-    let disk = Arc::new(disk);
+    let disk = Arc::new(Directory::open(path).map_err(|e| e.to_string())?);
     let name = program.to_owned();
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_millis());
     let settings = Settings {
@@ -108,42 +127,55 @@ fn on_disk(
     match Store::open(Arc::clone(&disk) as Arc<dyn store::disk::Disk>, shapes, settings) {
         Ok(Opened { store, notices: changed, .. }) => {
             notices.extend(changed.into_iter().map(|line| format!("{program}: {line}")));
-            disk.write_owner().map_err(|fault| fault.to_string())?;
+            disk.write_owner().map_err(|fault| refused(path, &OpenError::Fault(fault)))?;
             Ok(store)
         }
-        Err(OpenError::Damage(damage)) => Err(format!("{}/{damage}", path.display())),
-        Err(error) => Err(format!("{}: {error}", path.display())),
+        Err(error) => Err(refused(path, &error)),
     }
+}
+
+/// Refuses a directory that holds rows of tables that the program declares volatile. Nothing is written; where there is
+/// nothing, there are no rows.
+fn check(shapes: &Shapes, path: &Path) -> Result<(), String> {
+    if !path.exists() {
+        return Ok(());
+    }
+    let disk = Directory::open_read_only(path).map_err(|e| e.to_string())?;
+    store::check_volatile(&disk, shapes).map_err(|error| refused(path, &error))
+}
+
+/// Why the store in this directory was not opened; the directory comes first.
+fn refused(path: &Path, error: &OpenError) -> String {
+    match error {
+        OpenError::Damage(damage) => format!("{}/{damage}", path.display()),
+        _ => format!("{}: {error}", path.display()),
+    }
+}
+
+/// A refusal that begins with the value of `WO_DATA`.
+fn named(refusal: String) -> String {
+    format!("WO_DATA={refusal}")
 }
 
 /// What becomes of durable tables; the error is a refusal.
 fn decide(
     shapes: &Shapes,
-    program: &str,
-    get: impl Fn(&str) -> Option<String>,
+    data: Option<PathBuf>,
+    ephemeral: Option<String>,
     own_directory: Option<PathBuf>,
-    notices: &mut Vec<String>,
 ) -> Result<Place, String> {
     let Some(table) = shapes.tables.iter().find(|table| store::schema::is_stored(table)) else {
-        return Ok(Place::Memory);
+        let checked = data.filter(|_| ephemeral.is_none() && shapes.tables.iter().any(|table| table.declared));
+        return Ok(checked.map_or(Place::Memory, Place::Checked));
     };
-    match (get("WO_DATA").filter(|v| !v.is_empty()), get("WO_EPHEMERAL"), own_directory) {
+    match (data, ephemeral.as_deref(), own_directory) {
         (Some(_), Some(value), _) => {
             Err(format!("WO_EPHEMERAL={value} is incompatible with WO_DATA; unset one of the two"))
         }
-        (None, Some(value), _) if value != "1" => {
-            Err(format!("WO_EPHEMERAL={value} means nothing; the only value is WO_EPHEMERAL=1"))
-        }
-        (None, Some(_), _) => {
-            let notice = "WO_EPHEMERAL=1: tables are kept in memory only and are gone at the end";
-            notices.push(format!("{program}: {notice}"));
-            Ok(Place::Memory)
-        }
-        (Some(data), None, _) => Ok(Place::Directory(data.into())),
-        (None, None, Some(own)) => {
-            notices.push(format!("{program}: tables are kept in {}; WO_DATA=DIR names another place", own.display()));
-            Ok(Place::Directory(own))
-        }
+        (None, Some("1"), _) => Ok(Place::Memory),
+        (None, Some(value), _) => Err(format!("WO_EPHEMERAL={value} means nothing; the only value is WO_EPHEMERAL=1")),
+        (Some(data), None, _) => Ok(Place::Named(data)),
+        (None, None, Some(own)) => Ok(Place::Own(own)),
         (None, None, None) => Err(format!(
             "`{}` is a durable table, which needs a place: start with WO_DATA=DIR, or with WO_EPHEMERAL=1 to keep it in \
              memory, or declare it `durable: false`",

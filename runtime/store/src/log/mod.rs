@@ -13,8 +13,10 @@ mod stats;
 mod tests;
 
 pub use frame::Kind;
+pub(crate) use frame::record_size;
 pub use scan::{Damage, Error, Extent, Found, Objection, Record, Visitor, scan};
 pub use segment::Preamble;
+pub(crate) use segment::is_file;
 pub use stats::Stats;
 
 use crate::disk::{Disk, Fault};
