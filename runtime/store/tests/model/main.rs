@@ -3,32 +3,14 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
 
 mod naive;
+mod random;
 
 use abi::tables::{
     Access, ColumnDesc, ColumnKind, CompareOp, Condition, IndexDesc, Ordering, Path, PathEnd, QueryDesc, TableDesc,
 };
 use naive::{Naive, Row, holds, order};
+use random::Random;
 use store::{Cell, Operands, Sink, Store, Value};
-
-/// A generator of numbers that follow from a seed (xorshift).
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0
-    }
-
-    fn below(&mut self, n: u64) -> u64 {
-        (self.next() >> 11) % n
-    }
-
-    fn one_in(&mut self, n: u64) -> bool {
-        self.below(n) == 0
-    }
-}
 
 fn column(name: &str, kind: ColumnKind, nullable: bool, refers: Option<u32>) -> ColumnDesc {
     ColumnDesc { name: name.to_owned(), kind, nullable, refers }
