@@ -32,11 +32,13 @@ fn fails(seed: u64, operations: &'static [&str], n: u64, error: i32) -> bool {
             assert!(end.failures.len() <= 1);
             (end.history, !end.failures.is_empty())
         }
-        Err((OpenError::Fault(fault), history)) => {
-            assert!(operations.contains(&fault.operation), "{fault:?}");
-            (history, true)
-        }
-        Err((error, _)) => panic!("{error}"),
+        Err(refusal) => match *refusal {
+            (OpenError::Fault(fault), history) => {
+                assert!(operations.contains(&fault.operation), "{fault:?}");
+                (history, true)
+            }
+            (error, _) => panic!("{error}"),
+        },
     };
     // The process ends, and everything that was written is there; or the machine does.
     let killed = Simulated::with_files(seed, &disk.files());
@@ -51,7 +53,7 @@ fn fails(seed: u64, operations: &'static [&str], n: u64, error: i32) -> bool {
     // After the next start the verdict is final, whatever comes then.
     history.cut(count);
     let end = Life::live(&next, seed + 1, 20, history, |_| Action::Proceed);
-    let end = end.map_err(|(error, _)| error.to_string()).unwrap();
+    let end = end.map_err(|refusal| refusal.0.to_string()).unwrap();
     assert_eq!(verdict(&next.restart(), &end.history), end.history.statements.len());
     failed
 }

@@ -15,7 +15,7 @@ type Files = BTreeMap<String, Vec<u8>>;
 fn files(seed: u64, statements: usize, history: History) -> (Files, History) {
     let disk = Simulated::new(seed);
     let script = |_: &_| Action::Proceed;
-    let end = Life::live(&disk, seed, statements, history, script).map_err(|(error, _)| error.to_string()).unwrap();
+    let end = Life::live(&disk, seed, statements, history, script).map_err(|refusal| refusal.0.to_string()).unwrap();
     assert_eq!(end.history.acknowledged, end.history.statements.len());
     (disk.files(), end.history)
 }
@@ -94,7 +94,7 @@ fn torn_at_every_byte(files: &Files, history: &History, seed: u64) {
             assert_eq!(&state, expected, "{how} at {at}: {missing} records are missing");
             if at % 16 == 0 {
                 let end = Life::live(&disk, at as u64, 8, past.clone(), |_| Action::Proceed);
-                let end = end.map_err(|(error, _)| error.to_string()).unwrap();
+                let end = end.map_err(|refusal| refusal.0.to_string()).unwrap();
                 assert_eq!(verdict(&disk.restart(), &end.history), end.history.statements.len());
             }
         }
@@ -122,7 +122,7 @@ fn fmt_3_copies_of_the_store_in_its_texts_are_no_records() {
             let end = records(bytes).last().unwrap().end;
             let piece = &bytes[end.saturating_sub(600)..end];
             // The copied records come to lie at their own offsets modulo 8, or beside.
-            let text = [&vec![0; copy][..], piece, &vec![0; 8]].concat();
+            let text = [&vec![0; copy][..], piece, &[0; 8]].concat();
             let shelf = vec![Value::Bytes(text.into()), Value::Word(1), Value::Word(0)];
             let insert = Statement::Insert(0, shelf);
             let (outcome, seq) = insert.on_store(&store);
@@ -195,7 +195,7 @@ fn dir_2_foreign_files_are_left_alone() {
         let _ = files.insert(name.to_owned(), vec![1, 2, 3]);
     }
     let disk = Simulated::with_files(1, &files);
-    let end = Life::live(&disk, 5, 20, history, |_| Action::Proceed).map_err(|(error, _)| error.to_string()).unwrap();
+    let end = Life::live(&disk, 5, 20, history, |_| Action::Proceed).map_err(|refusal| refusal.0.to_string()).unwrap();
     assert_eq!(verdict(&disk, &end.history), end.history.statements.len());
     for name in foreign {
         assert_eq!(disk.files()[name], [1, 2, 3]);

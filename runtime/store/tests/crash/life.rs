@@ -98,7 +98,7 @@ impl Life {
         statements: usize,
         history: History,
         script: impl Fn(&Step) -> Action + Send + Sync + 'static,
-    ) -> Result<End, (OpenError, History)> {
+    ) -> Result<End, Box<(OpenError, History)>> {
         let life = Arc::new(Life {
             store: OnceLock::new(),
             changed: Condvar::new(),
@@ -137,7 +137,7 @@ impl Life {
             Err(error) => {
                 disk.script(|_| Action::Proceed);
                 let history = life.lock().history.clone();
-                return Err((error, history));
+                return Err(Box::new((error, history)));
             }
         }
         Ok(life.run())

@@ -20,8 +20,10 @@ fn cut(at: u64, how: u64) -> impl Fn(&Step) -> Action + Send + Sync + 'static {
 fn live(disk: &Simulated, seed: u64, history: History, at: u64, how: u64) -> (Simulated, History) {
     let mut history = match Life::live(disk, seed, STATEMENTS, history, cut(at, how)) {
         Ok(end) => end.history,
-        Err((OpenError::Fault(_), history)) => history,
-        Err((error, _)) => panic!("does not open: {error}"),
+        Err(refusal) => match *refusal {
+            (OpenError::Fault(_), history) => history,
+            (error, _) => panic!("does not open: {error}"),
+        },
     };
     let next = disk.restart();
     let count = verdict(&next, &history);
