@@ -67,6 +67,11 @@ impl Head {
     }
 }
 
+/// Bytes that a record takes by those of its body.
+pub(crate) fn record_size(body: usize) -> u64 {
+    align((HEAD + body) as u64)
+}
+
 /// The next place at which a record may begin.
 pub(super) fn align(offset: u64) -> u64 {
     offset.next_multiple_of(ALIGN as u64)

@@ -19,7 +19,7 @@ pub fn is_stored(table: &TableDesc) -> bool {
 
 impl ClassName {
     /// The name of a class of the program.
-    pub(super) fn of(shapes: &Shapes, class: ClassIdx) -> ClassName {
+    pub(crate) fn of(shapes: &Shapes, class: ClassIdx) -> ClassName {
         let desc = shapes.classes.get(class as usize);
         ClassName {
             package: desc.and_then(|c| c.package.clone()),
