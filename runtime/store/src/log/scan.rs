@@ -39,6 +39,16 @@ pub enum Error {
     Stopped,
 }
 
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::Fault(fault) => fault.fmt(f),
+            Error::Damage(damage) => damage.fmt(f),
+            Error::Stopped => f.write_str("stopped"),
+        }
+    }
+}
+
 impl From<Fault> for Error {
     fn from(fault: Fault) -> Error {
         Error::Fault(fault)
