@@ -10,7 +10,7 @@
 use crate::bytes::Reader;
 use crate::disk::Fault;
 use crate::lock::Writing;
-use crate::log::{Error, Kind, Log, Objection, Preamble, Record, Visitor};
+use crate::log::{self, Error, Kind, Log, Objection, Preamble, Record, Visitor};
 use crate::record;
 use crate::recovery::{damage, schema_in};
 use crate::schema::ClassName;
@@ -95,6 +95,8 @@ impl Bell {
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Totals {
     pub segments: u64,
+    /// Bytes of the records that this took.
+    pub appended: u64,
     /// The longest time that a step has held its lock.
     pub pause: Duration,
 }
@@ -158,31 +160,31 @@ struct Work {
     tables: HashMap<ClassName, usize>,
     slots: Arc<[Slot]>,
     log: Arc<Log>,
-    /// Bytes that the log has written by the time of the next attempt.
+    /// Bytes that statements will have written by the time of the next attempt.
     resume: u64,
 }
 
 impl Work {
     fn run(mut self) {
         while self.bell.wait() {
-            if self.log.stats().bytes < self.resume {
-                continue;
-            }
-            match self.compact() {
-                Ok(()) if !self.is_due() => {}
-                // Everything has been compacted and still it is too large.
-                Ok(()) => self.rest(),
-                Err(Error::Stopped) => return,
-                Err(error) => {
-                    (self.compaction.on_failure)(&error);
-                    self.rest();
+            while self.is_due() && self.written() >= self.resume {
+                // If it is due afterwards all the same, this has failed or all is compacted that was there now.
+                self.resume = self.written().saturating_add(self.compaction.floor.max(1));
+                match self.compact() {
+                    Ok(()) => {}
+                    Err(Error::Stopped) => return,
+                    Err(error) => (self.compaction.on_failure)(&error),
                 }
+            }
+            if !self.is_due() {
+                self.resume = 0;
             }
         }
     }
 
-    fn rest(&mut self) {
-        self.resume = self.log.stats().bytes.saturating_add(self.compaction.floor);
+    /// Bytes that statements have written.
+    fn written(&self) -> u64 {
+        self.log.stats().bytes.saturating_sub(lock(&self.totals).appended)
     }
 
     fn is_due(&self) -> bool {
@@ -207,7 +209,9 @@ impl Work {
         let Some(oldest) = self.log.read_oldest(&mut sweep)? else { return Ok(()) };
         sweep.keep_found().map_err(|_| Error::Stopped)?;
         self.log.discard_below(oldest + 1)?;
-        lock(&self.totals).segments += 1;
+        let mut totals = lock(&self.totals);
+        totals.segments += 1;
+        totals.appended += log::record_size(size_of_val(&oldest));
         Ok(())
     }
 }
@@ -273,7 +277,7 @@ impl Sweep<'_> {
         let work = self.work;
         let Some(slot) = work.slots.get(number) else { return found.len() };
         let Some(mut locks) = Writing::new(&work.slots, number, &[]) else { return found.len() };
-        let start = Instant::now();
+        let (start, before) = (Instant::now(), self.unsynced);
         let mut done = 0;
         for (_, id, seq) in found.iter().take_while(|(table, ..)| *table == number) {
             self.keep(slot, locks.own(), *id, *seq);
@@ -286,6 +290,7 @@ impl Sweep<'_> {
         let took = start.elapsed();
         let mut totals = lock(&work.totals);
         totals.pause = totals.pause.max(took);
+        totals.appended += self.unsynced - before;
         done
     }
 

@@ -2,6 +2,7 @@
 //! another schema.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
 
+mod compaction;
 #[path = "../schema/program.rs"]
 #[allow(dead_code, reason = "the schema's tests use all of it")]
 mod program;
