@@ -134,8 +134,8 @@ for _ in $(seq 600); do
   [ "$(wc -l <"$dir/printed")" -ge 200 ] && break
   sleep 0.1
 done
-kill -9 $child
-wait $child 2>/dev/null
+# bash tells of a killed child on stderr
+{ kill -9 $child; wait $child; } 2>/dev/null
 same E07 "killed while it worked" 137 $?
 printed=$(wc -l <"$dir/printed" | tr -d ' ')
 kept=$(timeout 60 "$built" list --dept Frames | sed -n 's/^page 1 of [0-9]*, \([0-9]*\) people$/\1/p')
