@@ -17,7 +17,7 @@ def spin_short(c):
 
 
 def starve(c, how):
-    p = c.start("starvation", how, 1)
+    p = c.start("starvation", how, 1, 1000)
     began = time.monotonic()
     port, _ = p.line("port ")
     s = client(int(port))
@@ -44,7 +44,7 @@ def starve_recursion(c):
 @scenario("sch_6_a_loop_delays_timers_by_10_ms_and_answers_by_20_at_most", shards=[1], heavy=True, attempts=3)
 def delays(c):
     """Medians, so that another process's turn on the machine does not count."""
-    p = c.start("starvation", "loop", 40)
+    p = c.start("starvation", "loop", 40, 100)
     port, _ = p.line("port ")
     s = client(int(port))
     trips, late = [], []
