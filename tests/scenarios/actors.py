@@ -180,7 +180,7 @@ def cap_senders(c):
         c.run("cap-senders", WO_MAILBOX=cap).clean([f"good {cap} full {2000 - cap}"])
 
 
-@scenario("mb_3_room_that_a_sender_no_longer_wants_goes_to_the_next", attempts=2)
+@scenario("mb_3_room_that_a_sender_no_longer_wants_goes_to_the_next", attempts=4)
 def unused_room(c):
     c.run("unused-room", WO_MAILBOX=1).clean(["early 13 false"] * 3 + ["late 0 true"])
 
