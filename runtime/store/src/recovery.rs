@@ -5,6 +5,7 @@
 //! row. Such a row is *unfounded* until a record that holds all of it, or its deletion, comes.
 
 use crate::bytes::Reader;
+use crate::compact::{Bell, Compaction, Compactor};
 use crate::disk::{Disk, Fault};
 use crate::key;
 use crate::lock::Reading;
@@ -33,6 +34,7 @@ pub struct Settings {
     pub on_durable: Box<dyn Fn(Seq) + Send>,
     /// Called by the log's thread once, when the log can no longer be written.
     pub on_failure: Box<dyn FnOnce(Failure) + Send>,
+    pub compaction: Compaction,
 }
 
 pub struct Opened {
@@ -86,13 +88,18 @@ impl Store {
         if let Some((seq, reason)) = store.contradiction() {
             return Err(damage_of(&*disk, seq, reason));
         }
+        let bell = Arc::new(Bell::default());
+        let rung = Arc::clone(&bell);
         let setup = Setup {
             preamble: Preamble { schema: encoded, counters },
             segment_bytes: settings.segment_bytes,
             on_durable: settings.on_durable,
+            on_segment: Box::new(move || rung.ring()),
             on_failure: settings.on_failure,
         };
-        store.log = Some(Log::start(disk, found, setup)?);
+        let log = Arc::new(Log::start(disk, found, setup)?);
+        store.log = Some(Arc::clone(&log));
+        store.compactor = Compactor::start(settings.compaction, bell, shapes, Arc::clone(&store.slots), log)?;
         Ok(Opened { store, notices, records })
     }
 }
@@ -154,6 +161,15 @@ pub(crate) struct Loader {
     pub records: u64,
 }
 
+/// The schema in a segment's preamble.
+pub(crate) fn schema_in(preamble: &Preamble) -> Result<Schema, Objection> {
+    let mut bytes = preamble.schema.as_slice();
+    match Schema::decode(&mut bytes) {
+        Some(schema) if bytes.is_empty() => Ok(schema),
+        _ => damage("the schema cannot be read"),
+    }
+}
+
 pub(crate) fn damage<T>(reason: &str) -> Result<T, Objection> {
     Err(Objection::Damage(reason.to_owned()))
 }
@@ -161,10 +177,7 @@ pub(crate) fn damage<T>(reason: &str) -> Result<T, Objection> {
 impl Visitor for Loader {
     fn segment(&mut self, _number: u64, preamble: &Preamble) -> Result<(), Objection> {
         if self.encoded != preamble.schema {
-            let mut bytes = preamble.schema.as_slice();
-            let Some(schema) = Schema::decode(&mut bytes).filter(|_| bytes.is_empty()) else {
-                return damage("the schema cannot be read");
-            };
+            let schema = schema_in(preamble)?;
             self.convert(&schema)?;
             self.schema = schema;
             self.encoded.clone_from(&preamble.schema);
@@ -344,7 +357,7 @@ impl Loader {
         let store = Store::with(shapes.tables.clone(), shapes.queries.clone(), memory, logged);
         let mut loaded: Vec<Option<Loaded>> = self.tables.into_iter().map(Some).collect();
         let mut cost = 0u64;
-        for slot in &store.slots {
+        for slot in store.slots.iter() {
             let taken = slot.logged.and_then(|n| loaded.get_mut(usize::from(n))).and_then(Option::take);
             let Some(Loaded { rows, next }) = taken else { continue };
             let mut table = slot.table.write().unwrap_or_else(PoisonError::into_inner);

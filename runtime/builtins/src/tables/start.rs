@@ -4,10 +4,11 @@ use super::STORE;
 use abi::desc::Shapes;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::sync::{Arc, OnceLock};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use store::disk::Directory;
-use store::{OpenError, Opened, Settings, Store};
+use store::log::Error;
+use store::{Compaction, OpenError, Opened, Settings, Stats, Store};
 
 /// What to print before the program starts, and why it does not.
 #[derive(Debug, Default)]
@@ -18,8 +19,14 @@ pub struct Start {
 
 /// `WO_CHECKPOINT_BYTES`: the least size of a log that compaction looks at.
 const CHECKPOINT_BYTES: u64 = 4 << 20;
-/// Segments that the log has by then, so that compaction can drop one after the other.
+/// Segments that the log has by then, so that compaction can drop one after the other; and the most bytes of one.
 const SEGMENTS: u64 = 4;
+const SEGMENT_BYTES: u64 = 64 << 20;
+/// `WO_CHECKPOINT_RATIO`: how many times the size of the rows a log has that compaction looks at.
+const CHECKPOINT_RATIO: u64 = 3;
+
+/// What `WO_WAL_STATS` tells beside the store's own counters: records that were read at the start, and milliseconds.
+static REPLAY: OnceLock<(u64, u128)> = OnceLock::new();
 
 /// Where the rows of durable tables go.
 #[derive(Debug, PartialEq, Eq)]
@@ -65,14 +72,28 @@ pub fn open(
         }
     };
     let bound = number("WO_DB_MB", None, 1, 1_048_576).map(|mb| mb << 20);
-    let checkpoint = number("WO_CHECKPOINT_BYTES", None, 1, i64::MAX as u64).unwrap_or(CHECKPOINT_BYTES);
+    let floor = number("WO_CHECKPOINT_BYTES", None, 1, i64::MAX as u64).unwrap_or(CHECKPOINT_BYTES);
+    let ratio = number("WO_CHECKPOINT_RATIO", None, 0, i64::MAX as u64).unwrap_or(CHECKPOINT_RATIO);
     if shapes.tables.is_empty() {
         return start;
     }
     let bound = bound.unwrap_or_else(|| memory() / 8 * 3);
     values::encode::set_row_reader(super::row_object);
     let in_memory = || Store::new(shapes.tables.clone(), shapes.queries.clone(), bound);
-    let mut on_disk = |path: &Path| on_disk(shapes, program, bound, checkpoint, path, &mut start.notices);
+    let mut on_disk = |path: &Path| {
+        let (name, directory) = (program.to_owned(), path.to_owned());
+        let on_failure = Box::new(move |error: &Error| {
+            let place = placed(&directory, error);
+            sched::stderr::line(&format!("{name}: compaction failed and will be tried again: {place}"));
+        });
+        let begun = Instant::now();
+        let compaction = Compaction { floor, ratio, on_failure };
+        let (store, records) = on_disk(shapes, program, bound, compaction, path, &mut start.notices)?;
+        if get("WO_WAL_STATS").is_some_and(|v| v == "1") {
+            let _ = REPLAY.set((records, begun.elapsed().as_millis()));
+        }
+        Ok(store)
+    };
     let opened = match &place {
         Place::Memory => Ok(in_memory()),
         Place::Checked(path) => check(shapes, path).map(|()| in_memory()).map_err(named),
@@ -95,25 +116,48 @@ pub fn open(
 
 /// Makes everything durable that the program has done. Called once it has ended.
 pub fn close() {
-    if let Some(store) = STORE.get() {
-        store.close();
+    let Some(store) = STORE.get() else { return };
+    store.close();
+    if let (Some(stats), Some((records, ms))) = (store.stats(), REPLAY.get()) {
+        sched::last_line(&stats_line(&stats, *records, *ms));
     }
 }
 
+fn stats_line(stats: &Stats, replay_records: u64, replay_ms: u128) -> String {
+    let Stats { log, compactions, compact_pause_us_max, live_bytes } = stats;
+    let store::log::Stats { batches, records, peak_batch, bytes, syncs, sync_us_p50, sync_us_p99 } = log;
+    format!(
+        "walstats batches={batches} records={records} peak_batch={peak_batch} bytes={bytes} syncs={syncs} \
+         sync_us_p50={sync_us_p50} sync_us_p99={sync_us_p99} compactions={compactions} \
+         compact_pause_us_max={compact_pause_us_max} live_bytes={live_bytes} replay_records={replay_records} \
+         replay_ms={replay_ms}"
+    )
+}
+
+/// An error of the log, with the directory where it is in it.
+fn placed(directory: &Path, error: &Error) -> String {
+    match error {
+        // Its file is named without the directory, which a fault's path begins with.
+        Error::Damage(damage) => format!("{}/{damage}", directory.display()),
+        error => error.to_string(),
+    }
+}
+
+/// The store in a directory, and how many records were read.
 fn on_disk(
     shapes: &Shapes,
     program: &str,
     memory: u64,
-    checkpoint: u64,
+    compaction: Compaction,
     path: &Path,
     notices: &mut Vec<String>,
-) -> Result<Store, String> {
+) -> Result<(Store, u64), String> {
     let disk = Arc::new(Directory::open(path).map_err(|e| e.to_string())?);
     let name = program.to_owned();
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_millis());
     let settings = Settings {
         memory,
-        segment_bytes: checkpoint / SEGMENTS,
+        segment_bytes: (compaction.floor / SEGMENTS).min(SEGMENT_BYTES),
         now: i64::try_from(now).unwrap_or(i64::MAX),
         on_durable: Box::new(sched::durable::announce),
         on_failure: Box::new(move |failure| {
@@ -123,12 +167,13 @@ fn on_disk(
                 failure.fault
             ));
         }),
+        compaction,
     };
     match Store::open(Arc::clone(&disk) as Arc<dyn store::disk::Disk>, shapes, settings) {
-        Ok(Opened { store, notices: changed, .. }) => {
+        Ok(Opened { store, notices: changed, records }) => {
             notices.extend(changed.into_iter().map(|line| format!("{program}: {line}")));
             disk.write_owner().map_err(|fault| refused(path, &OpenError::Fault(fault)))?;
-            Ok(store)
+            Ok((store, records))
         }
         Err(error) => Err(refused(path, &error)),
     }

@@ -9,7 +9,6 @@ use crate::key;
 use crate::log::{self, Damage, Error, Found, Kind, Objection, Preamble, Record, Visitor, scan};
 use crate::record;
 use crate::recovery::{Loaded, Loader, Place, damage, places};
-use crate::rows::Row;
 use crate::schema::{self, ClassName};
 use crate::store::Seq;
 use crate::value::Cell;
@@ -178,9 +177,7 @@ impl<'a> Table<'a> {
     /// Bytes that records of the rows as they are would take.
     #[must_use]
     pub fn live_bytes(&self) -> u64 {
-        let cells = |row: Row<'a>| self.desc.columns.iter().enumerate().map(move |(i, c)| (row.cell(i), c.nullable));
-        let size = |(id, row)| log::record_size(record::row(0, id, cells(row)).len());
-        self.loaded.rows.iter().map(size).sum()
+        self.loaded.rows.encoded()
     }
 
     /// Gives each row's id, ascending, and its columns as an object of JSON.

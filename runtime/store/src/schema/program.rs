@@ -24,7 +24,7 @@ pub(crate) fn is_volatile(program: &Shapes, name: &ClassName) -> bool {
 
 impl ClassName {
     /// The name of a class of the program.
-    pub(super) fn of(shapes: &Shapes, class: ClassIdx) -> ClassName {
+    pub(crate) fn of(shapes: &Shapes, class: ClassIdx) -> ClassName {
         let desc = shapes.classes.get(class as usize);
         ClassName {
             package: desc.and_then(|c| c.package.clone()),

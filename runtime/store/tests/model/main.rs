@@ -3,78 +3,48 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
 
 mod naive;
+#[path = "../schema/program.rs"]
+#[allow(dead_code, reason = "the schema's tests use all of it")]
+mod program;
+mod random;
 
+use abi::desc::{TYPE_FLOAT, TYPE_INT, TYPE_JSON, TYPE_TEXT, TypeDesc};
 use abi::tables::{
     Access, ColumnDesc, ColumnKind, CompareOp, Condition, IndexDesc, Ordering, Path, PathEnd, QueryDesc, TableDesc,
 };
 use naive::{Naive, Row, holds, order};
-use store::{Cell, Operands, Sink, Store, Value};
-
-/// A generator of numbers that follow from a seed (xorshift).
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0
-    }
-
-    fn below(&mut self, n: u64) -> u64 {
-        (self.next() >> 11) % n
-    }
-
-    fn one_in(&mut self, n: u64) -> bool {
-        self.below(n) == 0
-    }
-}
-
-fn column(name: &str, kind: ColumnKind, nullable: bool, refers: Option<u32>) -> ColumnDesc {
-    ColumnDesc { name: name.to_owned(), kind, nullable, refers }
-}
-
-fn table(name: &str, columns: Vec<ColumnDesc>, indexes: &[(&[u32], bool)]) -> TableDesc {
-    let index = |(columns, unique): &(&[u32], bool)| IndexDesc { columns: columns.to_vec(), unique: *unique };
-    TableDesc {
-        class: 0,
-        name: name.to_owned(),
-        label: name.to_owned(),
-        durable: false,
-        declared: true,
-        columns,
-        indexes: indexes.iter().map(index).collect(),
-    }
-}
+use program::Program;
+use random::Random;
+use std::sync::Arc;
+use store::disk::simulated::Simulated;
+use store::{Cell, Compaction, Operands, Settings, Sink, Store, Value};
 
 /// `Bin { code: ?Text @unique, zone: Int, weight: Float, next: ?ref Bin }` and
-/// `Lot { part: Text, count: Int, bin: ref Bin, spare: ?ref Bin, note: ?Float, blob }`, with simple and composite indexes.
-fn schema() -> Vec<TableDesc> {
-    use ColumnKind::{Bytes, Float, Int, Value};
-    vec![
-        table(
-            "Bin",
-            vec![
-                column("code", Bytes, true, None),
-                column("zone", Int, false, None),
-                column("weight", Float, false, None),
-                column("next", Int, true, Some(0)),
-            ],
-            &[(&[1, 2], false), (&[2], false), (&[0], true), (&[3], false)],
-        ),
-        table(
-            "Lot",
-            vec![
-                column("part", Bytes, false, None),
-                column("count", Int, false, None),
-                column("bin", Int, false, Some(0)),
-                column("spare", Int, true, Some(0)),
-                column("note", Float, true, None),
-                column("blob", Value, false, None),
-            ],
-            &[(&[0, 1], false), (&[2, 1], false), (&[4], false), (&[3], false)],
-        ),
-    ]
+/// `Lot { part: Text, count: Int, bin: ref Bin, spare: ?ref Bin, note: ?Float, blob: json.Value }`, with simple and
+/// composite indexes.
+fn program() -> Program {
+    let mut program = Program::new();
+    let (text, note) = (program.nullable(TYPE_TEXT), program.nullable(TYPE_FLOAT));
+    let bin = program.ty(TypeDesc::Row(0));
+    let next = program.nullable(bin);
+    let columns = [("code", text, None), ("zone", TYPE_INT, None), ("weight", TYPE_FLOAT, None), ("next", next, None)];
+    assert_eq!(program.table("Bin", &columns), bin);
+    program.last().indexes = indexes(&[(&[1, 2], false), (&[2], false), (&[0], true), (&[3], false)]);
+    let columns = [
+        ("part", TYPE_TEXT, None),
+        ("count", TYPE_INT, None),
+        ("bin", bin, None),
+        ("spare", next, None),
+        ("note", note, None),
+        ("blob", TYPE_JSON, None),
+    ];
+    let _ = program.table("Lot", &columns);
+    program.last().indexes = indexes(&[(&[0, 1], false), (&[2, 1], false), (&[4], false), (&[3], false)]);
+    program
+}
+
+fn indexes(indexes: &[(&[u32], bool)]) -> Vec<IndexDesc> {
+    indexes.iter().map(|(columns, unique)| IndexDesc { columns: columns.to_vec(), unique: *unique }).collect()
 }
 
 fn value(random: &mut Random, desc: &ColumnDesc) -> Value {
@@ -208,37 +178,83 @@ fn accesses(desc: &TableDesc, q: &Question) -> Vec<(Access, Vec<bool>, Ordering)
     out
 }
 
+/// A store on a disk, with segments of a few hundred records.
+fn open(disk: &Simulated) -> Store {
+    let settings = Settings {
+        memory: 1 << 30,
+        segment_bytes: 32 << 10,
+        now: 0,
+        on_durable: Box::new(|_| ()),
+        // The store that was before learns that the power is off.
+        on_failure: Box::new(|_| ()),
+        compaction: Compaction { floor: 64 << 10, ratio: 1, on_failure: Box::new(|_| ()) },
+    };
+    let opened = Store::open(Arc::new(disk.clone()), &program().0, settings);
+    opened.map_err(|error| error.to_string()).unwrap().store
+}
+
 #[test]
 fn sem_8_random_statements_and_queries_agree_with_the_model() {
+    agree_with_the_model(None);
+}
+
+/// T11: the same on a disk, opened again now and then.
+#[test]
+fn sem_8_a_store_that_is_opened_again_agrees_with_the_model() {
+    agree_with_the_model(Some(Simulated::new(1)));
+}
+
+fn agree_with_the_model(mut disk: Option<Simulated>) {
     let seed = std::env::var("STORE_SEED").ok().and_then(|s| s.parse().ok()).unwrap_or(0x5eed_0001_u64);
     let rounds = std::env::var("STORE_ROUNDS").ok().and_then(|s| s.parse().ok()).unwrap_or(20_000);
     println!("STORE_SEED={seed} STORE_ROUNDS={rounds}");
     let mut random = Random(seed);
-    let tables = schema();
-    // Questions are asked by number; each is one of a store's, so each gets a store's queries of its own.
+    let tables = program().0.tables;
     let mut naive = Naive::new(tables.clone());
-    let store = Store::new(tables.clone(), Vec::new(), 1 << 30);
+    // Questions are asked by number; each is one of a store's, so each gets a store's queries of its own.
+    let mut store = match &disk {
+        Some(disk) => open(disk),
+        None => Store::new(tables.clone(), Vec::new(), 1 << 30),
+    };
+    let mut last = 0;
     for round in 0..rounds {
+        if let Some(disk) = &mut disk
+            && random.one_in(1000)
+        {
+            // A normal end, or a loss of power when everything is durable.
+            if random.one_in(2) {
+                store.close();
+            } else {
+                assert!(store.wait(last), "round {round}");
+            }
+            let next = disk.restart();
+            drop(std::mem::replace(&mut store, open(&next)));
+            *disk = next;
+        }
         let t = random.below(2) as usize;
         let id = random.below(40);
         let desc = &tables[t];
         match random.below(10) {
             0..=3 => {
                 let row = row(&mut random, desc);
-                let got = store.insert(t as u32, row.clone()).map(|(id, _)| id);
-                assert_eq!(got, naive.insert(t, row), "insert, round {round}");
+                let got = store.insert(t as u32, row.clone());
+                last = got.map_or(last, |(_, seq)| seq);
+                assert_eq!(got.map(|(id, _)| id), naive.insert(t, row), "insert, round {round}");
             }
             4..=6 => {
                 let c = random.below(desc.columns.len() as u64) as usize;
                 let v = value(&mut random, &desc.columns[c]);
-                let got = store.set(t as u32, id, c as u32, v.clone()).map(drop);
-                assert_eq!(got, naive.set(t, id, c, v), "set, round {round}");
+                let got = store.set(t as u32, id, c as u32, v.clone());
+                last = got.unwrap_or(last);
+                assert_eq!(got.map(drop), naive.set(t, id, c, v), "set, round {round}");
             }
             7 => {
                 // Younger rows are deleted too, or the tables would fill with old ones that others refer to.
                 let newest = naive.rows[t].keys().next_back().copied().unwrap_or(1);
                 let id = if random.one_in(2) { id } else { newest.saturating_sub(random.below(20)) };
-                assert_eq!(store.delete(t as u32, id).map(drop), naive.delete(t, id), "delete, round {round}");
+                let got = store.delete(t as u32, id);
+                last = got.unwrap_or(last);
+                assert_eq!(got.map(drop), naive.delete(t, id), "delete, round {round}");
             }
             8 => {
                 let got = store.referrers(1, 1, id).ok();

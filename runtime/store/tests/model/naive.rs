@@ -8,10 +8,12 @@ use store::{Refusal, Value};
 
 pub type Row = Vec<Value>;
 
+#[derive(Clone)]
 pub struct Naive {
     pub tables: Vec<TableDesc>,
     pub rows: Vec<BTreeMap<u64, Row>>,
-    next: Vec<u64>,
+    /// For each table the id that the next row gets.
+    pub next: Vec<u64>,
 }
 
 impl Naive {

@@ -78,7 +78,7 @@ impl Program {
     /// A durable table; the type of its rows.
     pub fn table(&mut self, name: &str, columns: &[Declaration<'_>]) -> TypeIdx {
         let class = self.class(name, ClassKind::Class, columns);
-        let columns = columns.iter().map(|(name, ty, _)| self.column(name, *ty)).collect();
+        let columns = columns.iter().map(|(name, ty, _)| self.column(class, name, *ty)).collect();
         self.0.tables.push(TableDesc {
             class,
             name: name.to_owned(),
@@ -99,7 +99,8 @@ impl Program {
         self.last().indexes.push(IndexDesc { columns: vec![column], unique: true });
     }
 
-    fn column(&self, name: &str, ty: TypeIdx) -> ColumnDesc {
+    /// A column of the table of `class`, which comes next.
+    fn column(&self, class: ClassIdx, name: &str, ty: TypeIdx) -> ColumnDesc {
         let (inner, nullable) = match self.0.ty(ty) {
             TypeDesc::Nullable(inner) => (self.0.ty(inner), true),
             desc => (desc, false),
@@ -111,7 +112,10 @@ impl Program {
             _ => ColumnKind::Value,
         };
         let refers = match inner {
-            TypeDesc::Row(class) => self.0.tables.iter().position(|t| t.class == class).map(|t| t as u32),
+            TypeDesc::Row(target) => {
+                let mut classes = self.0.tables.iter().map(|t| t.class).chain([class]);
+                classes.position(|class| class == target).map(|t| t as u32)
+            }
             _ => None,
         };
         ColumnDesc { name: name.to_owned(), kind, nullable, refers }

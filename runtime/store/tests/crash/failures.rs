@@ -1,0 +1,79 @@
+//! Operations that fail: the log ends, tells once, acknowledges nothing more, and loses nothing acknowledged.
+
+use crate::life::{History, Life};
+use crate::seeds;
+use crate::verdict::verdict;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use store::OpenError;
+use store::disk::simulated::{Action, EIO, ENOSPC, Simulated, Step};
+
+/// Fails the `n`-th of the operations that have one of these names.
+fn fail(operations: &'static [&str], n: u64, error: i32) -> impl Fn(&Step) -> Action + Send + Sync + 'static {
+    let count = Arc::new(AtomicU64::new(0));
+    move |step| {
+        let counts = operations.contains(&step.operation);
+        if counts && count.fetch_add(1, Ordering::Relaxed) + 1 == n { Action::Fail(error) } else { Action::Proceed }
+    }
+}
+
+/// Whether the operation was reached.
+fn fails(seed: u64, operations: &'static [&str], n: u64, error: i32) -> bool {
+    let disk = Simulated::new(seed + n);
+    let (history, failed) = match Life::live(&disk, seed, 150, History::new(), fail(operations, n, error)) {
+        Ok(end) => {
+            if let [failure] = &end.failures[..] {
+                assert!(operations.contains(&failure.fault.operation), "{failure:?}");
+                assert_eq!(failure.fault.error.raw_os_error(), Some(error));
+                // The end is a record, too.
+                let unacknowledged = end.unacknowledged..=end.unacknowledged + u64::from(end.unacknowledged == 0);
+                assert!(unacknowledged.contains(&failure.unacknowledged), "{failure:?}, {unacknowledged:?}");
+            }
+            assert!(end.failures.len() <= 1);
+            (end.history, !end.failures.is_empty())
+        }
+        Err(refusal) => match *refusal {
+            (OpenError::Fault(fault), history) => {
+                assert!(operations.contains(&fault.operation), "{fault:?}");
+                (history, true)
+            }
+            (error, _) => panic!("{error}"),
+        },
+    };
+    // The process ends, and everything that was written is there; or the machine does.
+    let killed = Simulated::with_files(seed, &disk.files());
+    let what = |how: &str| println!("{how} after failure {n} of {operations:?}");
+    what("the process ends");
+    let count = verdict(&killed, &history);
+    assert!(failed || count == history.statements.len());
+    what("the power is cut");
+    let next = disk.restart();
+    let mut history = history;
+    let count = verdict(&next, &history);
+    // After the next start the verdict is final, whatever comes then.
+    history.cut(count);
+    let end = Life::live(&next, seed + 1, 20, history, |_| Action::Proceed);
+    let end = end.map_err(|refusal| refusal.0.to_string()).unwrap();
+    assert_eq!(verdict(&next.restart(), &end.history), end.history.statements.len());
+    failed
+}
+
+fn each(seed: u64, operations: &'static [&'static str], error: i32) {
+    let count = (1..).take_while(|n| fails(seed, operations, *n, error)).count();
+    assert!(count > 20 || operations == ["creation"], "{count} of {operations:?}");
+}
+
+/// T4.
+#[test]
+fn cmt_7_each_sync_may_fail() {
+    seeds(2, |seed| each(seed, &["sync"], EIO));
+}
+
+/// T5.
+#[test]
+fn cmt_7_each_write_may_fail() {
+    seeds(2, |seed| {
+        each(seed, &["write"], ENOSPC);
+        each(seed, &["write", "sync", "creation", "renaming", "resizing", "removal", "opening"], EIO);
+    });
+}
