@@ -13,7 +13,7 @@ use store::disk::simulated::Simulated;
 use store::inspect::Contents;
 use store::log::{Kind, Log, Objection, Preamble, Record, Setup, Visitor, scan};
 use store::schema::Schema;
-use store::{OpenError, Settings, Store};
+use store::{Compaction, OpenError, Settings, Store};
 
 struct Nothing;
 
@@ -36,6 +36,7 @@ fn store(program: &Program, records: &[(Kind, Vec<u8>)]) -> Simulated {
         preamble: Preamble { schema, counters: program.0.tables.iter().map(|_| 1).collect() },
         segment_bytes: 1 << 20,
         on_durable: Box::new(|_| ()),
+        on_segment: Box::new(|| ()),
         on_failure: Box::new(|failure| panic!("{failure:?}")),
     };
     let shared: Arc<dyn Disk> = Arc::new(disk.clone());
@@ -73,6 +74,7 @@ fn refusal(disk: &Simulated, program: &Program) -> Option<OpenError> {
     let settings = Settings {
         memory: 1 << 30,
         segment_bytes: 1 << 20,
+        compaction: Compaction { floor: 0, ratio: 0, on_failure: Box::new(|error| panic!("{error}")) },
         now: 0,
         on_durable: Box::new(|_| ()),
         on_failure: Box::new(|failure| panic!("{failure:?}")),
