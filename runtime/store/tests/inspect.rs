@@ -167,6 +167,35 @@ fn a_change_of_no_row_and_values_that_are_none() {
     }
 }
 
+/// T3 and T21: a store with a changed byte is damaged, or nothing of its rows is different but for the last record.
+#[test]
+fn a_changed_byte_is_found() {
+    let mut program = Program::new();
+    let _ = program.table("Item", &[("name", TYPE_TEXT, None)]);
+    let records: Vec<_> = (1..=4).map(|id| insert(0, id, &[&text("same")])).collect();
+    let disk = store(&program, &records);
+    let rows = |disk: &Simulated| {
+        let contents = Contents::read(disk).unwrap();
+        let mut rows = Vec::new();
+        contents.tables().iter().for_each(|table| table.each_row(|id, row| rows.push((id, row.to_vec()))));
+        (contents.findings(disk).unwrap().is_empty(), rows)
+    };
+    let (_, sound) = rows(&disk);
+    let last = *places(&disk).last().unwrap() as usize;
+    let mut files = disk.files();
+    let name = files.keys().find(|name| name.ends_with(".log")).unwrap().clone();
+    files.get_mut(&name).unwrap().truncate(last + 64);
+    for at in 0..last + 64 {
+        for bit in 0..8 {
+            let mut files = files.clone();
+            files.get_mut(&name).unwrap()[at] ^= 1 << bit;
+            let (clean, rows) = rows(&Simulated::with_files(1, &files));
+            assert!(sound.starts_with(&rows), "byte {at}, bit {bit}");
+            assert!(!clean || rows == sound, "byte {at}, bit {bit}");
+        }
+    }
+}
+
 /// Bodies that were written as they are but are those of no row, in a schema of all kinds of columns.
 #[test]
 fn random_bodies_never_panic() {
