@@ -6,6 +6,7 @@ use crate::random::Random;
 use crate::workload::{Statement, program, statement};
 use std::collections::BTreeSet;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
 use store::disk::Disk;
 use store::disk::simulated::{Action, Simulated, Step};
 use store::log::Failure;
@@ -154,7 +155,11 @@ impl Life {
         self.issue_a_record(&mut work);
         work.over |= work.staged() == 0;
         while !work.over {
-            work = self.changed.wait(work).unwrap_or_else(PoisonError::into_inner);
+            // The log's thread may have panicked.
+            let waited = self.changed.wait_timeout(work, Duration::from_secs(120));
+            let (held, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
+            assert!(!timeout.timed_out(), "nothing happens any more");
+            work = held;
         }
         drop(work);
         store.close();
