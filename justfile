@@ -44,6 +44,10 @@ crash *ARGS:
 db-actor:
     scripts/db-actor-accept.sh
 
+# departments and people in a durable store
+employee:
+    scripts/employee-accept.sh
+
 # mutated corpus files through the compiler, as many as CASES says; fuzz/README.md has the coverage-guided targets
 fuzz CASES="20000":
     FUZZ_CASES={{CASES}} cargo test --release -p corpus --test mutate

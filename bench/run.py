@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Side-by-side measurements, each as a ratio against the native peer in the same run.
 
-usage: bench/run.py [compute] [passes] [http] [compiler] [runtime] [--runs N] [--secs S] [--only REGEX]
+usage: bench/run.py [compute] [passes] [http] [compiler] [runtime] [store] [--runs N] [--secs S] [--only REGEX]
 
 compute: the kernels of bench/compute, woc run against peers/compute (Rust -O3); ratio of the medians.
 passes:  the kernels of bench/passes, each with one optimisation left out (WO_OPT) or beside a kernel that cannot have
@@ -15,12 +15,15 @@ compiler: process time of `woc check` on hello with porch and on generated progr
 runtime: the programs of bench/actors (messages, calls, spawning, memory, switches, timers, sockets) beside tokio, Go and
          Erlang; `--only` picks figures by name. All of it takes half an hour, so it is not among those that run when
          none is named.
+store:   docs/examples/db-bench (rows, lookups, recovery) beside SQLite and redb on the same disk; `--only` picks figures by
+         name. Not among those that run when none is named either.
 Needs cargo, and wrk for http; runtime does without a missing Go or Erlang and says so. Run it on an idle machine; it prints the spread so that noise shows.
 """
 import sys
 sys.dont_write_bytecode = True  # before the modules beside this file
 import argparse, math, os, re, shutil, statistics, subprocess, tempfile, time, urllib.request
 from runtime import runtime
+from store import store
 from support import PEERS, ROOT, WOC, build, cpu_seconds, free_port
 
 
@@ -248,13 +251,13 @@ def compiler(runs):
 
 def main():
     args = argparse.ArgumentParser()
-    args.add_argument("what", nargs="*", metavar="compute|passes|http|compiler|runtime")
+    args.add_argument("what", nargs="*", metavar="compute|passes|http|compiler|runtime|store")
     args.add_argument("--runs", type=int, default=6)
     args.add_argument("--secs", type=int, default=4)
     args.add_argument("--only", default="", metavar="REGEX")
     a = args.parse_args()
     what = a.what or ["compute", "http", "compiler"]
-    if unknown := set(what) - {"compute", "passes", "http", "compiler", "runtime"}:
+    if unknown := set(what) - {"compute", "passes", "http", "compiler", "runtime", "store"}:
         args.error(f"unknown measurement: {', '.join(sorted(unknown))}")
     build()
     if "compute" in what:
@@ -266,6 +269,8 @@ def main():
     if "compiler" in what:
         compiler(max(5, a.runs))
     if "runtime" in what and not runtime(max(5, a.runs), a.only):
+        sys.exit(1)
+    if "store" in what and not store(max(5, a.runs), a.only):
         sys.exit(1)
 
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Acceptance gate of docs/examples/db-actor: actors and tables (runtime specification 11.4), and what a program with a
-# durable table says at its start.
+# Acceptance gate of docs/examples/db-actor: actors and tables (runtime specification 11.4), in memory and with a store,
+# and what a program with a durable table says at its start.
 # usage: scripts/db-actor-accept.sh   (WOC names the compiler; default: target/release/woc, built when missing)
 # Prints `ok <leg> <name>` or `FAIL <leg> <name> -- <why>`, then `db-actor: N checks, M failures`; exit 0 iff M = 0.
 . "$(dirname "$0")/gate.sh" A00 timeout
@@ -51,6 +51,33 @@ for shards in 2 4 16 default; do
   done
 done
 
+# leg name lines: the run ended well, and beside the counters said only so many lines on stderr
+kept() {
+  same "$1" "$2: status" 0 "$status"
+  has "$1" "$2: nothing left behind" "objects_live=0" "$(tail -1 "$dir/err")"
+  same "$1" "$2: lines on stderr" $(($3 + 1)) "$(wc -l <"$dir/err" | tr -d ' ')"
+}
+# durable rows are there at the next start
+data=$dir/rows
+for rows in 2 4 6; do
+  run env WO_DATA="$data" "$built"
+  same A06 "start $((rows / 2)): last line" "main $rows rows sum $((rows * 15))" "$(tail -1 "$dir/out")"
+  kept A06 "start $((rows / 2))" 0
+  same A06 "start $((rows / 2)): nothing elsewhere" "" "$(ls -A "$dir/cwd")"
+done
+# `woc run` keeps them in the project and says so
+mkdir "$dir/project"
+cp "$app"/wo.toml "$app"/*.wo "$dir/project"
+for rows in 2 4; do
+  run "$WOC" run "$dir/project"
+  same A07 "woc run $((rows / 2)): last line" "main $rows rows sum $((rows * 15))" "$(tail -1 "$dir/out")"
+  kept A07 "woc run $((rows / 2))" 1
+  for part in "${WOC##*/}: " "$dir/project/.wo-data" WO_DATA; do
+    has A07 "woc run $((rows / 2)): names $part" "$part" "$(head -1 "$dir/err")"
+  done
+  same A07 "woc run $((rows / 2)): nothing elsewhere" "" "$(ls -A "$dir/cwd")"
+done
+
 # leg name command...: refused before any code runs, in one line, and nothing was made
 refused() {
   local leg=$1 name=$2
@@ -62,13 +89,8 @@ refused() {
   same "$leg" "$name: no file" "" "$(ls -A "$dir/cwd")"
 }
 refused A05 "no variable" "$built"
-for part in "db-actor: " Mark WO_DATA= WO_EPHEMERAL=1 "durable: false" "not there yet"; do has A05 "names $part" "$part" "$err"; done
+for part in "db-actor: " Mark WO_DATA= WO_EPHEMERAL=1 "durable: false"; do has A05 "names $part" "$part" "$err"; done
 same A05 "begins with the program" "db-actor: " "${err:0:10}"
-refused A06 "woc run without a variable" "$WOC" run "$app"
-woc="${WOC##*/}: "
-same A06 "begins with the name of the compiler" "$woc" "${err:0:${#woc}}"
-refused A07 "WO_DATA" WO_DATA=rows "$built"
-for part in WO_DATA=rows WO_EPHEMERAL=1 "not there yet"; do has A07 "names $part" "$part" "$err"; done
 refused A08 "both" WO_DATA=rows WO_EPHEMERAL=1 "$built"
 has A08 "says so" "WO_EPHEMERAL" "$err"
 has A08 "says why" "incompatible with WO_DATA" "$err"

@@ -70,3 +70,8 @@ fn runtime() {
 fn db_actor() {
     gate("db-actor-accept.sh", &[]);
 }
+
+#[test]
+fn employee() {
+    gate("employee-accept.sh", &[]);
+}

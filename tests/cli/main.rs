@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
 
 mod build;
+mod db;
 mod documents;
 mod fmt;
 mod formats;
@@ -11,11 +12,13 @@ mod json;
 mod large;
 mod leaving;
 mod manifests;
+mod migrating;
 mod mistakes;
 mod observing;
 mod ownership;
 mod reports;
 mod sources;
+mod starting;
 mod tables;
 mod tests;
 mod usage;

@@ -86,11 +86,6 @@ fn output_that_is_lost() {
 }
 
 #[test]
-fn later_forms_say_so() {
-    assert_one_line(&woc(&["db", "stat", "x"]), "not available yet");
-}
-
-#[test]
 fn status_of_check() {
     let tree = Tree::new(&[("good.wo", HELLO), ("bad.wo", b"fn main() { print(nothing) }\n")]);
     for form in [&["check", "good.wo"][..], &["good.wo"]] {

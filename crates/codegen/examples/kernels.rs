@@ -127,19 +127,7 @@ fn main() {
             let code = compile(&program, &options).unwrap();
             let compiled = start.elapsed();
             let image = load_with(code, &functions, Vec::new()).unwrap();
-            let mut ctx = Ctx {
-                budget: 4000,
-                stack_limit: 0,
-                trap: 0,
-                heap: std::ptr::null_mut(),
-                image,
-                fiber: std::ptr::null_mut(),
-                stack_base: 0,
-                trap_msg: std::ptr::null_mut(),
-                trap_frames: Vec::new(),
-                trap_recorded: false,
-                caught_frames: Vec::new(),
-            };
+            let mut ctx = Ctx { budget: 4000, ..Ctx::new(std::ptr::null_mut(), image) };
             let start = Instant::now();
             let result = image.main.unwrap()(&mut ctx);
             println!("optimize={optimize} {name} = {result}: {:.1?}, compiled in {compiled:.1?}", start.elapsed());

@@ -10,7 +10,7 @@ use project::{Project, ProjectFile};
 
 use crate::options::{Action, Invocation, Stage, USAGE, help_text};
 use crate::pipeline::{self, Entry, NotRun, Tests};
-use crate::{crash, executable, fmt, output, scaffold, testing};
+use crate::{crash, db, executable, fmt, output, scaffold, testing};
 
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
@@ -31,10 +31,6 @@ pub fn execute(invocation: &Invocation) -> i32 {
             output::stdout(help_text());
             OK
         }
-        Action::Unavailable(form) => {
-            output::stderr(&format!("woc: `woc {form}` is not available yet in this version\n"));
-            USAGE
-        }
         Action::Make(path) => make(invocation, path),
         Action::Check(path) => check(invocation, path),
         Action::Build { path, output } => build(invocation, path, output.as_deref()),
@@ -45,6 +41,7 @@ pub fn execute(invocation: &Invocation) -> i32 {
         Action::Run { path, args } => run(invocation, path, args),
         Action::Dump { stage, path } => dump(invocation, *stage, path),
         Action::Fmt { paths, check } => fmt::run(invocation, paths, *check),
+        Action::Db(command) => db::run(command),
     }
 }
 

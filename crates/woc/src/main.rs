@@ -7,6 +7,7 @@
 
 mod command;
 mod crash;
+mod db;
 mod executable;
 mod fmt;
 mod options;

@@ -21,6 +21,10 @@ usage: woc PATH                      build a program, check a library, a directo
        woc new [--lib] NAME          make a directory with a program or library to start from
        woc fmt [--check] PATH...     rewrite files in canonical form, or list those that would change
        woc dump STAGE PATH           STAGE: tokens, ast, hir, gc, plan, mir, clif, asm
+       woc db stat [--json] DIR      sizes and counters of a program's store
+       woc db check DIR              verify every record and row of it
+       woc db dump [--table CLASS] DIR
+                                     its rows, a JSON object each
        woc --update-deps DIR         fetch the git dependencies again and rewrite wo.lock
        woc version
        woc help
@@ -71,10 +75,28 @@ pub enum Action {
         /// List what would change instead of changing it.
         check: bool,
     },
+    Db(Db),
     Version,
     Help,
-    /// A form of a later version.
-    Unavailable(&'static str),
+}
+
+/// What to do with a store.
+#[derive(Clone, Debug, Subcommand)]
+#[command(disable_help_subcommand = true)]
+pub enum Db {
+    Stat {
+        dir: PathBuf,
+        #[arg(long)]
+        json: bool,
+    },
+    Check {
+        dir: PathBuf,
+    },
+    Dump {
+        dir: PathBuf,
+        #[arg(long, value_name = "CLASS")]
+        table: Option<String>,
+    },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -161,17 +183,14 @@ enum Command {
         lib: bool,
         name: OsString,
     },
-    Db(Later),
+    Db {
+        #[command(subcommand)]
+        command: Db,
+    },
     #[command(hide = true)]
     UpdateDeps {
         dir: PathBuf,
     },
-}
-
-#[derive(Args)]
-struct Later {
-    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
-    _rest: Vec<OsString>,
 }
 
 /// Reads `args` (with the program's name first). Prints usage errors and gives their exit status.
@@ -207,7 +226,7 @@ pub fn parse(args: Vec<OsString>) -> Result<Invocation, i32> {
         (Some(Command::Test { path, filter, only }), _) => Action::Test { path, filter, only },
         (Some(Command::Fmt { check, paths }), _) => Action::Fmt { paths, check },
         (Some(Command::New { lib, name }), _) => Action::New { name, library: lib },
-        (Some(Command::Db(_)), _) => Action::Unavailable("db"),
+        (Some(Command::Db { command }), _) => Action::Db(command),
         (Some(Command::UpdateDeps { dir }), _) => Action::UpdateDeps(dir),
         (None, None) => return Err(usage_error("a PATH or a command is missing")),
     };

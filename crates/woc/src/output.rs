@@ -7,8 +7,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 static LOST: AtomicBool = AtomicBool::new(false);
 
 pub fn stdout(text: &str) {
+    stdout_bytes(text.as_bytes());
+}
+
+pub fn stdout_bytes(bytes: &[u8]) {
     let mut out = std::io::stdout().lock();
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+    match out.write_all(bytes).and_then(|()| out.flush()) {
         Err(e) if e.kind() != ErrorKind::BrokenPipe && !LOST.swap(true, Ordering::Relaxed) => {
             stderr(&format!("woc: standard output: {}\n", project::system_text(&e)));
         }
@@ -16,7 +20,7 @@ pub fn stdout(text: &str) {
     }
 }
 
-/// Whether some of what `stdout` was given could not be written.
+/// Whether some of standard output was given could not be written.
 pub fn lost() -> bool {
     LOST.load(Ordering::Relaxed)
 }

@@ -21,7 +21,7 @@ pub fn run(image: &'static values::ctx::Image, own_store: Option<PathBuf>) -> i3
     let program = config::program_name();
     let names = std::env::vars_os().map(|(name, _)| name.to_string_lossy().into_owned());
     let mut notices = config::misspelt(&program, names);
-    let opened = tables::open(&image.shapes, &program, config::memory, config::variable, own_store);
+    let opened = tables::open(&image.shapes, &program, config::memory, |name| std::env::var_os(name), own_store);
     notices.extend(opened.notices);
     for notice in &notices {
         sched::stderr::line(notice);

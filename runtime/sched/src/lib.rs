@@ -75,7 +75,12 @@ pub fn run_with(config: config::Config, image: &'static Image) -> i32 {
 /// The program does not start: says why and gives the exit status.
 #[must_use]
 pub fn refuse(why: &str) -> i32 {
-    stderr::line(why);
-    stderr::finish(Instant::now() + run::LAST);
+    last_line(why);
     2
+}
+
+/// The last report of the process.
+pub fn last_line(line: &str) {
+    stderr::line(line);
+    stderr::finish(Instant::now() + run::LAST);
 }

@@ -7,7 +7,9 @@
 #![deny(unsafe_code)]
 
 mod bytes;
+mod compact;
 pub mod disk;
+pub mod inspect;
 mod key;
 mod lock;
 pub mod log;
@@ -21,11 +23,13 @@ pub mod schema;
 mod store;
 mod table;
 mod value;
+mod worker;
 
+pub use compact::Compaction;
 pub use order::{Item, Sorter, put_key};
 pub use query::{Operands, Sink};
-pub use recovery::{OpenError, Opened, Settings};
-pub use store::{Refusal, Seq, Store, UpdateError};
+pub use recovery::{OpenError, Opened, Settings, check_volatile};
+pub use store::{Refusal, Seq, Stats, Store, UpdateError};
 pub use value::{Cell, Value};
 
 /// Most bytes that a row may take encoded.

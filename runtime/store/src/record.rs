@@ -2,11 +2,17 @@
 //! left of it.
 
 use crate::bytes::Reader;
+use crate::log;
 use crate::schema::Column;
 use crate::value::{Cell, Value};
 
 /// Place of the id in a body, which is known only when the table is locked.
 const ID: std::ops::Range<usize> = 2..10;
+
+/// Bytes that a record takes which holds all of a row, by those of the row's values.
+pub(crate) fn row_size(values: usize) -> u64 {
+    log::record_size(ID.end + values)
+}
 
 /// How every body begins, and all that of a *delete* is.
 pub(crate) fn put_row_id(out: &mut Vec<u8>, table: u16, id: u64) {
@@ -15,13 +21,11 @@ pub(crate) fn put_row_id(out: &mut Vec<u8>, table: u16, id: u64) {
 }
 
 /// The body of an *insert* or *keep*: cells with whether their columns may be nil.
-pub(crate) fn row<'a>(table: u16, id: u64, cells: impl Iterator<Item = (Cell<'a>, bool)>) -> Vec<u8> {
-    let mut out = Vec::with_capacity(64);
-    put_row_id(&mut out, table, id);
+pub(crate) fn put_row<'a>(out: &mut Vec<u8>, table: u16, id: u64, cells: impl Iterator<Item = (Cell<'a>, bool)>) {
+    put_row_id(out, table, id);
     for (cell, nullable) in cells {
-        cell.put(nullable, &mut out);
+        cell.put(nullable, out);
     }
-    out
 }
 
 /// Gives a body the id that the row has got.

@@ -5,10 +5,11 @@
 //! row. Such a row is *unfounded* until a record that holds all of it, or its deletion, comes.
 
 use crate::bytes::Reader;
+use crate::compact::{Bell, Compaction, Compactor};
 use crate::disk::{Disk, Fault};
 use crate::key;
 use crate::lock::Reading;
-use crate::log::{Damage, Error, Failure, Kind, Log, Objection, Preamble, Record, Setup, Visitor, scan};
+use crate::log::{Damage, Error, Failure, Found, Kind, Log, Objection, Preamble, Record, Setup, Visitor, scan};
 use crate::record;
 use crate::rows::{Row, Rows};
 use crate::schema::{self, Check, Migration, Schema};
@@ -33,6 +34,7 @@ pub struct Settings {
     pub on_durable: Box<dyn Fn(Seq) + Send>,
     /// Called by the log's thread once, when the log can no longer be written.
     pub on_failure: Box<dyn FnOnce(Failure) + Send>,
+    pub compaction: Compaction,
 }
 
 pub struct Opened {
@@ -75,14 +77,7 @@ impl From<Fault> for OpenError {
 impl Store {
     /// Opens the store of a program's tables, or makes an empty one.
     pub fn open(disk: Arc<dyn Disk>, shapes: &Shapes, settings: Settings) -> Result<Opened, OpenError> {
-        let mut loader = Loader::default();
-        let found = match scan(&*disk, &mut loader) {
-            Ok(found) => found,
-            Err(Error::Fault(fault)) => return Err(OpenError::Fault(fault)),
-            Err(Error::Damage(damage)) => return Err(OpenError::Damage(damage)),
-            Err(Error::Stopped) => unreachable!("the loader never stops"),
-        };
-        loader.check_founded()?;
+        let (found, mut loader) = load(&*disk)?;
         let records = loader.records;
         let target = Schema::of(shapes, settings.now).remembering(&loader.schema);
         let notices = loader.become_program(&*disk, &target, shapes)?;
@@ -93,21 +88,52 @@ impl Store {
         if let Some((seq, reason)) = store.contradiction() {
             return Err(damage_of(&*disk, seq, reason));
         }
+        let bell = Arc::new(Bell::default());
+        let rung = Arc::clone(&bell);
         let setup = Setup {
             preamble: Preamble { schema: encoded, counters },
             segment_bytes: settings.segment_bytes,
             on_durable: settings.on_durable,
+            on_segment: Box::new(move || rung.ring()),
             on_failure: settings.on_failure,
         };
-        store.log = Some(Log::start(disk, found, setup)?);
+        let log = Arc::new(Log::start(disk, found, setup)?);
+        store.log = Some(Arc::clone(&log));
+        store.compactor = Compactor::start(settings.compaction, bell, shapes, Arc::clone(&store.slots), log)?;
         Ok(Opened { store, notices, records })
     }
 }
 
+/// Refuses a store with rows of tables that are volatile in the program, which has no durable ones. Nothing is changed.
+pub fn check_volatile(disk: &dyn Disk, shapes: &Shapes) -> Result<(), OpenError> {
+    let (_, loader) = load(disk)?;
+    let held = loader.schema.tables.iter().zip(&loader.tables).filter(|(_, loaded)| loaded.rows.len() > 0);
+    for (table, loaded) in held {
+        if schema::is_volatile(shapes, &table.name) {
+            let (class, rows) = (table.name.to_string(), loaded.rows.len());
+            return Err(OpenError::Schema(schema::Refusal::Volatile { class, rows }));
+        }
+    }
+    Ok(())
+}
+
+/// Reads the whole log.
+fn load(disk: &dyn Disk) -> Result<(Found, Loader), OpenError> {
+    let mut loader = Loader::default();
+    let found = match scan(disk, &mut loader) {
+        Ok(found) => found,
+        Err(Error::Fault(fault)) => return Err(OpenError::Fault(fault)),
+        Err(Error::Damage(damage)) => return Err(OpenError::Damage(damage)),
+        Err(Error::Stopped) => unreachable!("the loader never stops"),
+    };
+    loader.check_founded().map_err(OpenError::Damage)?;
+    Ok((found, loader))
+}
+
 /// A table while the log is read: rows without indexes.
-struct Loaded {
-    rows: Rows,
-    next: u64,
+pub(crate) struct Loaded {
+    pub rows: Rows,
+    pub next: u64,
 }
 
 impl Loaded {
@@ -118,34 +144,40 @@ impl Loaded {
 
 /// Where a record lies.
 #[derive(Clone, Copy)]
-struct Place {
-    segment: u64,
-    offset: u64,
+pub(crate) struct Place {
+    pub segment: u64,
+    pub offset: u64,
 }
 
 /// Applies the log's records in order. Its tables are those of the schema of the segment at hand.
 #[derive(Default)]
-struct Loader {
+pub(crate) struct Loader {
     /// The schema as bytes, to see whether the next segment's is the same.
     encoded: Vec<u8>,
-    schema: Schema,
-    tables: Vec<Loaded>,
+    pub schema: Schema,
+    pub tables: Vec<Loaded>,
     /// Rows that a record speaks of though nothing has said what they are.
     unfounded: HashMap<(usize, u64), Place>,
-    records: u64,
+    pub records: u64,
 }
 
-fn damage<T>(reason: &str) -> Result<T, Objection> {
+/// The schema in a segment's preamble.
+pub(crate) fn schema_in(preamble: &Preamble) -> Result<Schema, Objection> {
+    let mut bytes = preamble.schema.as_slice();
+    match Schema::decode(&mut bytes) {
+        Some(schema) if bytes.is_empty() => Ok(schema),
+        _ => damage("the schema cannot be read"),
+    }
+}
+
+pub(crate) fn damage<T>(reason: &str) -> Result<T, Objection> {
     Err(Objection::Damage(reason.to_owned()))
 }
 
 impl Visitor for Loader {
     fn segment(&mut self, _number: u64, preamble: &Preamble) -> Result<(), Objection> {
         if self.encoded != preamble.schema {
-            let mut bytes = preamble.schema.as_slice();
-            let Some(schema) = Schema::decode(&mut bytes).filter(|_| bytes.is_empty()) else {
-                return damage("the schema cannot be read");
-            };
+            let schema = schema_in(preamble)?;
             self.convert(&schema)?;
             self.schema = schema;
             self.encoded.clone_from(&preamble.schema);
@@ -254,14 +286,10 @@ impl Loader {
     }
 
     /// No record speaks of a row that nothing has said more of.
-    fn check_founded(&self) -> Result<(), OpenError> {
+    pub fn check_founded(&self) -> Result<(), Damage> {
         match self.unfounded.values().min_by_key(|place| (place.segment, place.offset)) {
             None => Ok(()),
-            Some(place) => Err(OpenError::Damage(Damage::new(
-                place.segment,
-                place.offset,
-                "a record changes a row that is not there",
-            ))),
+            Some(place) => Err(Damage::new(place.segment, place.offset, "a record changes a row that is not there")),
         }
     }
 
@@ -329,7 +357,7 @@ impl Loader {
         let store = Store::with(shapes.tables.clone(), shapes.queries.clone(), memory, logged);
         let mut loaded: Vec<Option<Loaded>> = self.tables.into_iter().map(Some).collect();
         let mut cost = 0u64;
-        for slot in &store.slots {
+        for slot in store.slots.iter() {
             let taken = slot.logged.and_then(|n| loaded.get_mut(usize::from(n))).and_then(Option::take);
             let Some(Loaded { rows, next }) = taken else { continue };
             let mut table = slot.table.write().unwrap_or_else(PoisonError::into_inner);
@@ -369,28 +397,37 @@ impl Store {
 
 /// Damage in the record of this number.
 fn damage_of(disk: &dyn Disk, seq: Seq, reason: &str) -> OpenError {
+    match places(disk, BTreeSet::from([seq])) {
+        Ok(places) => {
+            let Place { segment, offset } = places.get(&seq).copied().unwrap_or(Place { segment: 1, offset: 0 });
+            OpenError::Damage(Damage::new(segment, offset, reason))
+        }
+        Err(fault) => OpenError::Fault(fault),
+    }
+}
+
+/// Where the records of these numbers lie in a log that has been read before.
+pub(crate) fn places(disk: &dyn Disk, sought: BTreeSet<Seq>) -> Result<HashMap<Seq, Place>, Fault> {
     struct Search {
-        seq: Seq,
-        found: Place,
+        sought: BTreeSet<Seq>,
+        found: HashMap<Seq, Place>,
     }
     impl Visitor for Search {
-        fn segment(&mut self, number: u64, _: &Preamble) -> Result<(), Objection> {
-            self.found = Place { segment: number, offset: 0 };
+        fn segment(&mut self, _: u64, _: &Preamble) -> Result<(), Objection> {
             Ok(())
         }
 
         fn record(&mut self, record: &Record<'_>) -> Result<(), Objection> {
-            self.found = Place { segment: record.segment, offset: record.offset };
-            if record.seq == self.seq { Err(Objection::Stop) } else { Ok(()) }
+            if self.sought.remove(&record.seq) {
+                let _ = self.found.insert(record.seq, Place { segment: record.segment, offset: record.offset });
+            }
+            if self.sought.is_empty() { Err(Objection::Stop) } else { Ok(()) }
         }
     }
-    let mut search = Search { seq, found: Place { segment: 0, offset: 0 } };
+    let mut search = Search { sought, found: HashMap::new() };
     match scan(disk, &mut search) {
-        Err(Error::Fault(fault)) => OpenError::Fault(fault),
-        Err(Error::Damage(damage)) => OpenError::Damage(damage),
-        Ok(_) | Err(Error::Stopped) => {
-            OpenError::Damage(Damage::new(search.found.segment, search.found.offset, reason))
-        }
+        Err(Error::Fault(fault)) => Err(fault),
+        Ok(_) | Err(Error::Stopped | Error::Damage(_)) => Ok(search.found),
     }
 }
 

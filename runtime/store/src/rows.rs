@@ -3,6 +3,7 @@
 //! Rows that go leave places which new rows take; a page without rows is given back. Ids are dense, so their map is made
 //! of runs of places, found in a tree by the ids' upper bits: it is walked in ascending order of ids.
 
+use crate::record;
 use crate::value::{Cell, Value};
 use abi::tables::ColumnKind;
 use std::collections::{BTreeMap, BTreeSet};
@@ -22,7 +23,14 @@ const BYTES_COST: usize = 16;
 enum Place {
     /// Number of its word; the bit that says that it is not nil, for nullable ones.
     Word(usize, Option<usize>),
-    Bytes(usize),
+    /// Its number among those of this kind; whether it is nullable.
+    Bytes(usize, bool),
+}
+
+impl Place {
+    fn is_nullable(self) -> bool {
+        matches!(self, Place::Word(_, Some(_)) | Place::Bytes(_, true))
+    }
 }
 
 #[derive(Debug)]
@@ -52,6 +60,8 @@ pub(crate) struct Rows {
     vacant: BTreeSet<u32>,
     runs: BTreeMap<u64, Run>,
     len: u64,
+    /// Bytes that a record of each row takes which holds all of it, together.
+    encoded: u64,
 }
 
 /// A row while its table is locked.
@@ -68,6 +78,16 @@ impl<'a> Row<'a> {
         self.words.last().copied().filter(|_| self.rows.logged).unwrap_or(0)
     }
 
+    /// The values of all columns.
+    pub fn cells(self) -> impl Iterator<Item = Cell<'a>> {
+        (0..self.rows.columns.len()).map(move |column| self.cell(column))
+    }
+
+    /// Bytes that a record takes which holds all of it.
+    pub fn record_size(self) -> u64 {
+        self.rows.record_size(self.cells())
+    }
+
     pub fn cell(&self, column: usize) -> Cell<'a> {
         match self.rows.columns.get(column) {
             Some(Place::Word(at, bit)) => {
@@ -78,7 +98,7 @@ impl<'a> Row<'a> {
                     _ => Cell::Nil,
                 }
             }
-            Some(Place::Bytes(at)) => match self.bytes.get(*at) {
+            Some(Place::Bytes(at, _)) => match self.bytes.get(*at) {
                 Some(Some(bytes)) => Cell::Bytes(bytes),
                 _ => Cell::Nil,
             },
@@ -102,7 +122,7 @@ impl Rows {
                 Place::Word(words - 1, own)
             } else {
                 bytes += 1;
-                Place::Bytes(bytes - 1)
+                Place::Bytes(bytes - 1, nullable)
             });
         }
         Rows {
@@ -115,11 +135,22 @@ impl Rows {
             vacant: BTreeSet::new(),
             runs: BTreeMap::new(),
             len: 0,
+            encoded: 0,
         }
     }
 
     pub fn len(&self) -> u64 {
         self.len
+    }
+
+    /// Bytes that the log would take if it held each row once.
+    pub fn encoded(&self) -> u64 {
+        self.encoded
+    }
+
+    /// Bytes that a record takes which holds all of a row with these values.
+    fn record_size<'a>(&self, cells: impl Iterator<Item = Cell<'a>>) -> u64 {
+        record::row_size(self.columns.iter().zip(cells).map(|(column, cell)| cell.size(column.is_nullable())).sum())
     }
 
     /// Memory that a row with these values takes.
@@ -195,6 +226,7 @@ impl Rows {
 
     /// Adds a row under an id that no row has.
     pub fn insert(&mut self, id: u64, values: Vec<Value>) {
+        self.encoded += self.record_size(values.iter().map(Value::cell));
         let place = self.take_place();
         for (column, value) in values.into_iter().enumerate() {
             self.write(place, column, value);
@@ -226,7 +258,7 @@ impl Rows {
                     *bits = *bits & !(1 << (bit % 64)) | present << (bit % 64);
                 }
             }
-            Some(Place::Bytes(i)) => {
+            Some(Place::Bytes(i, _)) => {
                 if let Some(slot) = page.bytes.get_mut(at * self.bytes + i) {
                     *slot = match value {
                         Value::Bytes(bytes) => Some(bytes),
@@ -239,9 +271,13 @@ impl Rows {
     }
 
     pub fn set(&mut self, id: u64, column: usize, value: Value) {
-        if let Some(place) = self.place(id) {
-            self.write(place, column, value);
-        }
+        let Some(place) = self.place(id) else { return };
+        // A word that is never nil takes as many bytes as any other.
+        let varies = !matches!(self.columns.get(column), Some(Place::Word(_, None)));
+        let size = |rows: &Rows| if varies { rows.at(place).map_or(0, Row::record_size) } else { 0 };
+        let before = size(self);
+        self.write(place, column, value);
+        self.encoded = self.encoded - before + size(self);
     }
 
     /// Notes the number of the last record that holds all of the row.
@@ -257,6 +293,7 @@ impl Rows {
 
     pub fn remove(&mut self, id: u64) {
         let Some(place) = self.place(id) else { return };
+        self.encoded -= self.at(place).map_or(0, Row::record_size);
         if let Some(run) = self.runs.get_mut(&(id / RUN)) {
             run.live -= 1;
             if let Some(slot) = run.places.get_mut((id % RUN) as usize) {

@@ -1,16 +1,17 @@
 //! The statements that change or read single rows.
 
 use crate::MAX_ROW;
+use crate::compact::Compactor;
 use crate::key;
 use crate::lock::{Reading, Writing, only};
-use crate::log::{Kind, Log, Stats};
+use crate::log::{self, Kind, Log};
 use crate::memory::Memory;
 use crate::record;
 use crate::rows::bytes_cost;
 use crate::table::{Table, entry, entry_cost, kind};
 use crate::value::{Cell, Value};
 use abi::tables::{QueryDesc, TableDesc};
-use std::sync::RwLock;
+use std::sync::{Arc, RwLock};
 
 /// Why a statement did nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,10 +57,24 @@ pub(crate) struct Slot {
 
 /// All tables of a program.
 pub struct Store {
-    pub(crate) slots: Vec<Slot>,
+    pub(crate) slots: Arc<[Slot]>,
     pub(crate) queries: Vec<QueryDesc>,
     pub(crate) memory: Memory,
-    pub(crate) log: Option<Log>,
+    /// Ends before the log does.
+    pub(crate) compactor: Option<Compactor>,
+    pub(crate) log: Option<Arc<Log>>,
+}
+
+/// What a store with a log has done since it was opened.
+#[derive(Clone, Copy, Debug)]
+pub struct Stats {
+    pub log: log::Stats,
+    /// Segments that compaction has dropped.
+    pub compactions: u64,
+    /// The longest time that it has held a table's lock.
+    pub compact_pause_us_max: u64,
+    /// Bytes that the log would take if it held each row once.
+    pub live_bytes: u64,
 }
 
 impl Store {
@@ -95,7 +110,7 @@ impl Store {
                 unique,
             });
         }
-        Store { slots, queries, memory: Memory::new(memory), log: None }
+        Store { slots: slots.into(), queries, memory: Memory::new(memory), compactor: None, log: None }
     }
 
     #[must_use]
@@ -115,7 +130,11 @@ impl Store {
         let slot = self.slots.get(own).ok_or(Refusal::NoRow)?;
         let desc = &slot.desc;
         let cells = || values.iter().map(Value::cell).zip(desc.columns.iter().map(|c| c.nullable));
-        let mut body = slot.logged.map(|number| record::row(number, 0, cells()));
+        let mut body = slot.logged.map(|number| {
+            let mut body = Vec::with_capacity(64);
+            record::put_row(&mut body, number, 0, cells());
+            body
+        });
         let mut locks = Writing::new(&self.slots, own, &slot.targets).ok_or(Refusal::NoRow)?;
         for (column, value) in desc.columns.iter().zip(&values) {
             if let (Some(target), Value::Word(id)) = (column.refers, value) {
@@ -127,7 +146,7 @@ impl Store {
         for (column, index) in &slot.unique {
             check_unique(table, desc, *index, *column, cell(*column), 0)?;
         }
-        let size: usize = values.iter().map(|v| v.cell().size()).sum();
+        let size: usize = values.iter().map(|v| max_size(v.cell())).sum();
         if size > MAX_ROW {
             return Err(Refusal::TooLarge);
         }
@@ -202,7 +221,7 @@ impl Store {
         if let Some((_, index)) = slot.unique.iter().find(|u| u.0 == column) {
             check_unique(table, desc, *index, column, new, id).map_err(refused)?;
         }
-        let size = |c: usize| if c == column { new.size() } else { row.cell(c).size() };
+        let size = |c: usize| if c == column { max_size(new) } else { max_size(row.cell(c)) };
         if matches!(new, Cell::Bytes(_)) && (0..desc.columns.len()).map(size).sum::<usize>() > MAX_ROW {
             return Err(refused(Refusal::TooLarge));
         }
@@ -261,6 +280,9 @@ impl Store {
     /// Makes everything durable that has been done, and says in the log that this was a normal end. Without effect where
     /// there is no log.
     pub fn close(&self) {
+        if let Some(compactor) = &self.compactor {
+            compactor.stop();
+        }
         if let Some(log) = &self.log {
             log.close();
         }
@@ -271,10 +293,17 @@ impl Store {
         self.log.as_ref().is_none_or(|log| log.wait(seq))
     }
 
-    /// What the log's thread has done, if there is a log.
+    /// What has been done, if there is a log.
     #[must_use]
-    pub fn log_stats(&self) -> Option<Stats> {
-        self.log.as_ref().map(Log::stats)
+    pub fn stats(&self) -> Option<Stats> {
+        let log = self.log.as_ref()?.stats();
+        let totals = self.compactor.as_ref().map(Compactor::totals).unwrap_or_default();
+        Some(Stats {
+            log,
+            compactions: totals.segments,
+            compact_pause_us_max: u64::try_from(totals.pause.as_micros()).unwrap_or(u64::MAX),
+            live_bytes: live_bytes(&self.slots),
+        })
     }
 
     /// The rows of `table` whose column, the first of `index`, refers to the row `id`, which must exist; ascending.
@@ -328,6 +357,12 @@ impl Store {
     }
 }
 
+/// Bytes that the log would take if it held each row once.
+pub(crate) fn live_bytes(slots: &[Slot]) -> u64 {
+    let logged = (0..).zip(slots).filter(|(_, slot)| slot.logged.is_some());
+    logged.filter_map(|(table, _)| only(slots, table)).map(|table| table.rows.encoded()).sum()
+}
+
 /// Numbers of tables for a statement on `own`: ascending, each once, without `own`.
 fn others(own: usize, tables: impl Iterator<Item = usize>) -> Vec<usize> {
     let mut out: Vec<usize> = tables.filter(|t| *t != own).collect();
@@ -374,6 +409,11 @@ fn check_unique(
     key::put(&mut prefix, kind(desc, column), cell);
     let taken = table.beginning(index, &prefix).any(|key| key.id() != own);
     if taken { Err(Refusal::Unique) } else { Ok(()) }
+}
+
+/// Bytes that a value takes encoded at most: its column may become nullable.
+fn max_size(cell: Cell<'_>) -> usize {
+    cell.size(true)
 }
 
 fn signed(bytes: usize) -> i64 {

@@ -65,12 +65,13 @@ impl Cell<'_> {
         }
     }
 
-    /// Bytes that the value takes encoded.
-    pub(crate) fn size(self) -> usize {
-        match self {
-            Cell::Nil => 1,
-            Cell::Word(_) => 9,
-            Cell::Bytes(bytes) => 5 + bytes.len(),
-        }
+    /// Bytes that `put` appends.
+    pub(crate) fn size(self, nullable: bool) -> usize {
+        usize::from(nullable)
+            + match self {
+                Cell::Nil => 0,
+                Cell::Word(_) => size_of::<u64>(),
+                Cell::Bytes(bytes) => size_of::<u32>() + bytes.len(),
+            }
     }
 }

@@ -53,19 +53,7 @@ fn with_ctx(test: impl FnOnce(&mut Ctx)) {
     let _alone = BOUND.lock().unwrap_or_else(PoisonError::into_inner);
     let image = Image::of(shapes());
     let mut heap = Heap::default();
-    let mut ctx = Ctx {
-        budget: 0,
-        stack_limit: 0,
-        trap: 0,
-        heap: &raw mut heap,
-        image: &raw const image,
-        fiber: std::ptr::null_mut(),
-        stack_base: 0,
-        trap_msg: std::ptr::null_mut(),
-        trap_frames: Vec::new(),
-        trap_recorded: false,
-        caught_frames: Vec::new(),
-    };
+    let mut ctx = Ctx::new(&raw mut heap, &raw const image);
     test(&mut ctx);
     assert_eq!((heap.objects_live, heap.bytes_live), (0, 0));
 }

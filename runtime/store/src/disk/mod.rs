@@ -10,6 +10,7 @@
 mod real;
 pub mod simulated;
 
+pub(crate) use real::LOCK;
 pub use real::{Directory, OpenError};
 
 use std::fmt;

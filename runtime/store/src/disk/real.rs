@@ -10,7 +10,7 @@ use std::process;
 use std::sync::Arc;
 
 /// The file whose lock is the directory's.
-const LOCK: &str = "lock";
+pub(crate) const LOCK: &str = "lock";
 
 /// A directory that no other process has open.
 ///
@@ -283,9 +283,8 @@ fn absent(error: &io::Error) -> bool {
 
 /// The path of an existing directory without links, and a handle to sync it.
 fn find(shown: &Path) -> Result<(PathBuf, fs::File), OpenError> {
-    if !found(shown)? {
-        return Err(failed(shown, "opening", shown)(ErrorKind::NotFound.into()));
-    }
+    // Where there is nothing, the system says so below.
+    let _ = found(shown)?;
     let path = fs::canonicalize(shown).map_err(failed(shown, "opening", shown))?;
     let handle = fs::File::open(&path).map_err(failed(shown, "opening", shown))?;
     Ok((path, handle))

@@ -156,6 +156,7 @@ impl Commit {
         self.segment = create(&*self.disk, &self.shared, header, &self.setup)?;
         self.end = self.segment.records;
         self.reserved = self.segment.size;
+        (self.setup.on_segment)();
         Ok(())
     }
 
@@ -176,7 +177,7 @@ fn create(disk: &dyn Disk, shared: &Shared, header: Header, setup: &Setup) -> Re
     let segment = segment::create(disk, header, setup.preamble.clone(), RESERVE.min(setup.segment_bytes))?;
     let Header { number, first, .. } = segment.header;
     shared.advance(|staging| {
-        staging.segments.push(Extent { number, first, bytes: segment.records });
+        staging.segments.push(Extent { number, first, begin: segment.records, bytes: segment.records });
         staging.meter.segment();
     });
     Ok(segment)

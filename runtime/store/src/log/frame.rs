@@ -72,6 +72,11 @@ pub(super) fn align(offset: u64) -> u64 {
     offset.next_multiple_of(ALIGN as u64)
 }
 
+/// Bytes that a record takes whose body has so many.
+pub(crate) fn record_size(body: usize) -> u64 {
+    align((HEAD + body) as u64)
+}
+
 /// Appends a record that lacks its barrier and its checksums: the place where it will lie is not known yet.
 pub(super) fn put(out: &mut Vec<u8>, seq: u64, kind: Kind, body: impl FnOnce(&mut Vec<u8>)) {
     let start = out.len();

@@ -13,15 +13,17 @@ mod stats;
 mod tests;
 
 pub use frame::Kind;
+pub(crate) use frame::record_size;
 pub use scan::{Damage, Error, Extent, Found, Objection, Record, Visitor, scan};
 pub use segment::Preamble;
+pub(crate) use segment::is_file;
 pub use stats::Stats;
 
 use crate::disk::{Disk, Fault};
+use crate::worker::Worker;
 use std::mem;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread::{self, JoinHandle};
 
 /// What a log needs to know of its store, and whom it tells.
 pub struct Setup {
@@ -32,6 +34,8 @@ pub struct Setup {
     pub segment_bytes: u64,
     /// Called by the log's thread when everything up to a sequence number is durable. Must not wait for the log.
     pub on_durable: Box<dyn Fn(u64) + Send>,
+    /// Called by the log's thread when a segment is complete and another one begun. Must not wait for the log.
+    pub on_segment: Box<dyn Fn() + Send>,
     /// Called by the log's thread, once, after which nothing becomes durable any more. Must not wait for the log.
     pub on_failure: Box<dyn FnOnce(Failure) + Send>,
 }
@@ -48,7 +52,7 @@ pub struct Failure {
 pub struct Log {
     disk: Arc<dyn Disk>,
     shared: Arc<Shared>,
-    thread: Mutex<Option<JoinHandle<()>>>,
+    worker: Worker,
 }
 
 /// What the log's thread and all others have in common.
@@ -119,9 +123,8 @@ impl Log {
             durable: AtomicU64::new(found.last),
         });
         let commit = commit::Commit::new(Arc::clone(&disk), Arc::clone(&shared), found.tail, setup)?;
-        let spawned = thread::Builder::new().name("log".into()).spawn(move || commit.run());
-        let thread = spawned.map_err(|error| Fault { operation: "start of a thread", path: "log".into(), error })?;
-        Ok(Log { disk, shared, thread: Mutex::new(Some(thread)) })
+        let worker = Worker::start("log", move || commit.run())?;
+        Ok(Log { disk, shared, worker })
     }
 
     /// Adds a record with the body that `body` appends; its sequence number. It becomes durable in time, or never if the
@@ -163,6 +166,26 @@ impl Log {
         self.shared.lock().segments.clone()
     }
 
+    /// Bytes of the records in the segments that are needed.
+    pub fn size(&self) -> u64 {
+        self.shared.lock().segments.iter().map(|extent| extent.bytes - extent.begin).sum()
+    }
+
+    /// How many of the segments that are needed are complete.
+    pub fn complete(&self) -> usize {
+        self.shared.lock().segments.len().saturating_sub(1)
+    }
+
+    /// Reads the oldest segment that is needed, if it is complete: it does not change any more. Gives its number.
+    pub fn read_oldest(&self, visitor: &mut dyn Visitor) -> Result<Option<u64>, Error> {
+        let (oldest, until) = match self.shared.lock().segments.as_slice() {
+            [oldest, next, ..] => (oldest.number, next.first),
+            _ => return Ok(None),
+        };
+        scan::read_segment(&*self.disk, oldest, until, visitor)?;
+        Ok(Some(oldest))
+    }
+
     /// Says durably that no record of a segment below `oldest` is needed, and removes those segments. What a fault or a
     /// crash leaves of them is removed at the next start. Without effect if the log has failed or was closed.
     pub fn discard_below(&self, oldest: u64) -> Result<(), Fault> {
@@ -189,16 +212,7 @@ impl Log {
             staging.phase = Phase::Closing;
         }
         self.shared.wake(staging);
-        self.join();
-    }
-
-    fn join(&self) {
-        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(Err(panic)) = thread.map(JoinHandle::join)
-            && !thread::panicking()
-        {
-            std::panic::resume_unwind(panic);
-        }
+        self.worker.join();
     }
 }
 
@@ -208,7 +222,7 @@ impl Drop for Log {
         let mut staging = self.shared.lock();
         staging.phase = Phase::Over;
         self.shared.wake(staging);
-        self.join();
+        self.worker.join();
     }
 }
 

@@ -39,6 +39,16 @@ pub enum Error {
     Stopped,
 }
 
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::Fault(fault) => fault.fmt(f),
+            Error::Damage(damage) => damage.fmt(f),
+            Error::Stopped => f.write_str("stopped"),
+        }
+    }
+}
+
 impl From<Fault> for Error {
     fn from(fault: Fault) -> Error {
         Error::Fault(fault)
@@ -92,7 +102,8 @@ pub struct Extent {
     pub number: u64,
     /// Sequence number of its first record.
     pub first: u64,
-    /// Bytes up to the end of its records.
+    /// Bytes before its records, and up to their end.
+    pub begin: u64,
     pub bytes: u64,
 }
 
@@ -150,15 +161,15 @@ pub fn scan(disk: &dyn Disk, visitor: &mut dyn Visitor) -> Result<Found, Error> 
     let mut current = open(disk, &numbers, oldest)?;
     loop {
         let number = current.header.number;
-        visitor.segment(number, &current.preamble).map_err(|o| o.at(number, segment::HEADER as u64))?;
+        begin(&current, visitor)?;
         let next = (number < last).then(|| open(disk, &numbers, number + 1).and_then(|next| follows(&current, next)));
         let until = next.as_ref().and_then(|next| next.as_ref().ok()).map(|next| next.header.first);
         let mut ended = false;
         let walked = walk(&current, until, &mut |record| {
             ended = record.kind == Kind::End;
-            visitor.record(record).map_err(|o| o.at(record.segment, record.offset))
+            give(record, visitor)
         })?;
-        segments.push(Extent { number, first: current.header.first, bytes: walked.end });
+        segments.push(Extent { number, first: current.header.first, begin: current.records, bytes: walked.end });
         let Some(next) = next else {
             let bytes = behind(&current, &walked)?;
             let Walked { batch, end, next } = walked;
@@ -168,6 +179,22 @@ pub fn scan(disk: &dyn Disk, visitor: &mut dyn Visitor) -> Result<Found, Error> 
         };
         current = next?;
     }
+}
+
+/// Gives the records below `until` of a segment that is complete to `visitor`.
+pub(super) fn read_segment(disk: &dyn Disk, number: u64, until: u64, visitor: &mut dyn Visitor) -> Result<(), Error> {
+    let segment = open(disk, &[number], number)?;
+    begin(&segment, visitor)?;
+    walk(&segment, Some(until), &mut |record| give(record, visitor)).map(drop)
+}
+
+fn begin(segment: &Segment, visitor: &mut dyn Visitor) -> Result<(), Error> {
+    let number = segment.header.number;
+    visitor.segment(number, &segment.preamble).map_err(|o| o.at(number, segment::HEADER as u64))
+}
+
+fn give(record: &Record<'_>, visitor: &mut dyn Visitor) -> Result<(), Error> {
+    visitor.record(record).map_err(|o| o.at(record.segment, record.offset))
 }
 
 /// The size of a segment that is shorter than its header and preamble.

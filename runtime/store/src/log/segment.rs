@@ -37,6 +37,11 @@ pub(super) fn is_tmp(name: &str) -> bool {
     number_with(name, ".tmp").is_some()
 }
 
+/// Whether it is the name of a file of a log.
+pub(crate) fn is_file(name: &str) -> bool {
+    number(name).is_some() || is_tmp(name)
+}
+
 /// What the store knows of its tables as of the first record of a segment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Preamble {

@@ -2,10 +2,9 @@
 //! converted.
 
 use super::matching::{Malformed, Matcher, Mismatch, StepNumber};
-use super::{ClassName, Column, Refusal, Schema, Table, Type, TypeNumber};
+use super::{ClassName, Column, Refusal, Schema, Table, Type, TypeNumber, is_volatile};
 use crate::value::{Cell, Value};
 use abi::desc::Shapes;
-use abi::tables::TableDesc;
 use std::collections::HashMap;
 
 /// What is different in `new`, and how the rows of `old` become rows of it.
@@ -140,8 +139,7 @@ impl<'a> Migration<'a> {
         let class = || old.name.to_string();
         let new = self.new.tables.get(moved.target)?;
         if new.retired {
-            let is_volatile = |t: &TableDesc| !t.durable && ClassName::of(program, t.class) == old.name;
-            return Some(if program.tables.iter().any(is_volatile) {
+            return Some(if is_volatile(program, &old.name) {
                 Refusal::Volatile { class: class(), rows }
             } else {
                 Refusal::Gone { class: class(), rows }

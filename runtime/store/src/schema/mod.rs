@@ -14,6 +14,7 @@ mod refusal;
 pub use matching::Malformed;
 pub use migration::{Check, Migration};
 pub use program::is_stored;
+pub(crate) use program::is_volatile;
 pub use refusal::Refusal;
 
 use crate::value::{Cell, Value};
@@ -104,12 +105,12 @@ pub struct Column {
 
 impl Schema {
     /// The type at `number`. Schemas are checked when they are read, and refer to no other numbers.
-    fn ty(&self, number: TypeNumber) -> &Type {
+    pub(crate) fn ty(&self, number: TypeNumber) -> &Type {
         self.types.get(number as usize).unwrap_or(&Type::Int)
     }
 
     /// `T` of `?T`, else the type itself.
-    fn strip(&self, number: TypeNumber) -> TypeNumber {
+    pub(crate) fn strip(&self, number: TypeNumber) -> TypeNumber {
         match self.ty(number) {
             Type::Nullable(inner) => *inner,
             _ => number,
@@ -143,6 +144,11 @@ impl Schema {
             Type::Ref(class) => self.table(class),
             _ => None,
         }
+    }
+
+    /// Whether the column's values name rows.
+    pub(crate) fn is_ref(&self, column: &Column) -> bool {
+        matches!(self.ty(self.strip(column.ty)), Type::Ref(_))
     }
 
     /// A type as a program writes it.
@@ -214,7 +220,7 @@ impl Schema {
 }
 
 /// In place of a length or of a variant's number within a value: nil.
-const NIL: u32 = u32::MAX;
+pub(crate) const NIL: u32 = u32::MAX;
 
 /// Most bytes of a value that a message shows.
 const SHOWN: usize = 64;
@@ -226,7 +232,7 @@ impl Type {
     }
 
     /// Kept as a word, before which goes a byte where it is nullable.
-    fn is_scalar(&self) -> bool {
+    pub(crate) fn is_scalar(&self) -> bool {
         matches!(self, Type::Int | Type::Bool | Type::Float | Type::Ref(_)) || self.is_bare()
     }
 }

@@ -17,9 +17,14 @@ pub fn is_stored(table: &TableDesc) -> bool {
     table.durable && table.declared
 }
 
+/// Whether the program's table of this name is volatile.
+pub(crate) fn is_volatile(program: &Shapes, name: &ClassName) -> bool {
+    program.tables.iter().any(|table| !table.durable && ClassName::of(program, table.class) == *name)
+}
+
 impl ClassName {
     /// The name of a class of the program.
-    pub(super) fn of(shapes: &Shapes, class: ClassIdx) -> ClassName {
+    pub(crate) fn of(shapes: &Shapes, class: ClassIdx) -> ClassName {
         let desc = shapes.classes.get(class as usize);
         ClassName {
             package: desc.and_then(|c| c.package.clone()),

@@ -10,7 +10,7 @@ use std::time::Duration;
 use store::disk::Disk;
 use store::disk::simulated::{Action, Simulated, Step};
 use store::log::Failure;
-use store::{OpenError, Opened, Settings, Store};
+use store::{Compaction, OpenError, Opened, Settings, Store};
 
 /// Small, so that the log has several segments.
 pub const SEGMENT: u64 = 4 << 10;
@@ -241,6 +241,7 @@ pub fn settings() -> Settings {
         now: 0,
         on_durable: Box::new(|_| ()),
         on_failure: Box::new(|_| ()),
+        compaction: Compaction { floor: SEGMENT, ratio: 0, on_failure: Box::new(|_| ()) },
     }
 }
 

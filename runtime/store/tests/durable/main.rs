@@ -2,6 +2,7 @@
 //! another schema.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
 
+mod compaction;
 #[path = "../schema/program.rs"]
 #[allow(dead_code, reason = "the schema's tests use all of it")]
 mod program;
@@ -13,7 +14,7 @@ use std::sync::{Arc, Mutex};
 use store::disk::Disk;
 use store::disk::simulated::Simulated;
 use store::log::Failure;
-use store::{Cell, OpenError, Opened, Refusal, Settings, Store, Value};
+use store::{Cell, Compaction, OpenError, Opened, Refusal, Settings, Store, Value};
 
 const ITEM: u32 = 0;
 
@@ -37,6 +38,7 @@ fn try_open(disk: &Simulated, program: &Program) -> (Result<Opened, OpenError>, 
         now: 0,
         on_durable: Box::new(|_| ()),
         on_failure: Box::new(move |failure| noted.lock().unwrap().push(failure)),
+        compaction: Compaction { floor: 0, ratio: 0, on_failure: Box::new(|_| ()) },
     };
     let disk: Arc<dyn Disk> = Arc::new(disk.clone());
     (Store::open(disk, &program.0, settings), failures)

@@ -17,7 +17,7 @@ use program::Program;
 use random::Random;
 use std::sync::Arc;
 use store::disk::simulated::Simulated;
-use store::{Cell, Operands, Settings, Sink, Store, Value};
+use store::{Cell, Compaction, Operands, Settings, Sink, Store, Value};
 
 /// `Bin { code: ?Text @unique, zone: Int, weight: Float, next: ?ref Bin }` and
 /// `Lot { part: Text, count: Int, bin: ref Bin, spare: ?ref Bin, note: ?Float, blob: json.Value }`, with simple and
@@ -185,7 +185,9 @@ fn open(disk: &Simulated) -> Store {
         segment_bytes: 32 << 10,
         now: 0,
         on_durable: Box::new(|_| ()),
-        on_failure: Box::new(|failure| panic!("{failure:?}")),
+        // The store that was before learns that the power is off.
+        on_failure: Box::new(|_| ()),
+        compaction: Compaction { floor: 64 << 10, ratio: 1, on_failure: Box::new(|_| ()) },
     };
     let opened = Store::open(Arc::new(disk.clone()), &program().0, settings);
     opened.map_err(|error| error.to_string()).unwrap().store

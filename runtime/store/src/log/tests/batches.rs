@@ -1,6 +1,7 @@
 //! The commit thread: what it writes when, and what it tells.
 
 use super::*;
+use std::thread;
 
 #[test]
 fn cmt_3_a_lone_writer_waits_for_one_write_and_one_sync() {

@@ -57,6 +57,7 @@ fn setup(segment_bytes: u64, told: &Told) -> Setup {
         preamble: Preamble { schema: b"two tables".to_vec(), counters: vec![1, 1] },
         segment_bytes,
         on_durable: Box::new(move |seq| durable.0.lock().unwrap().0.push(seq)),
+        on_segment: Box::new(|| ()),
         on_failure: Box::new(move |failure| failed.0.lock().unwrap().1.push(failure)),
     }
 }

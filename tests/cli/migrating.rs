@@ -1,0 +1,268 @@
+//! Pairs of programs, the second started on the store of the first: each row of section 10 of the tables specification,
+//! with and without rows. A refused store stays as it was, byte for byte, and the first program still opens it.
+
+use std::fs;
+
+use crate::starting::files;
+use crate::{Tree, assert_status};
+
+struct Pair {
+    tag: &'static str,
+    /// Declarations before and after.
+    old: &'static str,
+    new: &'static str,
+    /// Statements that insert rows with the old ones, and that print with the new ones.
+    insert: &'static str,
+    show: &'static str,
+    with_rows: Result<Opens, &'static [&'static str]>,
+}
+
+/// Lines on standard output and, without the program's name, on standard error.
+#[derive(Clone, Copy)]
+struct Opens(&'static [&'static str], &'static [&'static str]);
+
+fn opens(shown: &'static [&'static str], notices: &'static [&'static str]) -> Result<Opens, &'static [&'static str]> {
+    Ok(Opens(shown, notices))
+}
+
+fn source(declarations: &str, body: &str) -> String {
+    format!("{declarations}\nfn main() {{\n{body}\n}}\n")
+}
+
+fn check(pair: &Pair) {
+    let tag = pair.tag;
+    let (old, new) = (source(pair.old, pair.insert), source(pair.new, pair.show));
+    let tree = Tree::new(&[("old.wo", old.as_bytes()), ("new.wo", new.as_bytes())]);
+    tree.write("empty.wo", source(pair.old, "").as_bytes());
+    let data = [("WO_DATA", "data")];
+    let run = |program: &str, env: &[(&str, &str)]| tree.woc_env(&["run", program], env);
+
+    // Without rows nothing is a reason to refuse.
+    assert_status(&run("empty.wo", &[("WO_DATA", "without")]), 0);
+    let out = run("new.wo", &[("WO_DATA", "without")]);
+    assert_eq!(out.status, Some(0), "{tag}: {}", out.stderr_text());
+
+    let out = run("old.wo", &data);
+    assert_eq!(out.status, Some(0), "{tag}: {}", out.stderr_text());
+    let before = files(&tree.path("data"));
+    let out = run("new.wo", &data);
+    let stderr = out.stderr_text();
+    match pair.with_rows {
+        Ok(Opens(shown, notices)) => {
+            assert_eq!(out.status, Some(0), "{tag}: {stderr}");
+            assert_eq!(out.stdout_text().lines().collect::<Vec<_>>(), shown, "{tag}");
+            let notices: Vec<String> = notices.iter().map(|notice| format!("woc: {notice}")).collect();
+            assert_eq!(stderr.lines().collect::<Vec<_>>(), notices, "{tag}");
+            // It was announced once.
+            let again = run("new.wo", &data);
+            assert_eq!((again.stdout_text(), again.stderr_text().as_str()), (out.stdout_text(), ""), "{tag}");
+        }
+        Err(fragments) => {
+            assert_eq!(out.status, Some(2), "{tag}: {stderr}");
+            assert!(out.stdout.is_empty() && stderr.starts_with("woc: ") && stderr.lines().count() == 1, "{stderr}");
+            for fragment in fragments {
+                assert!(stderr.contains(fragment), "{tag}: no `{fragment}` in {stderr}");
+            }
+            assert!(!stderr.contains("corruption"), "{stderr}");
+            assert!(files(&tree.path("data")) == before, "{tag}: the store was changed");
+            let out = run("empty.wo", &data);
+            assert_eq!((out.status, out.stderr_text().as_str()), (Some(0), ""), "{tag}");
+        }
+    }
+    let checked = tree.woc(&["db", "check", "data"]);
+    assert_eq!(checked.status, Some(0), "{tag}: {}", checked.stdout_text());
+}
+
+const TWO: &str = "@table\nclass A {\n  n: Int\n  t: Text\n}";
+const TWO_ROWS: &str = "  insert A { n: 1, t: \"one\" }\n  insert A { n: 2, t: \"two\" }";
+
+#[test]
+fn t19_changes_that_open() {
+    let columns = "  for a in from a in A select a { print(\"${a.n} ${a.t}\") }";
+    for pair in [
+        Pair {
+            tag: "none",
+            old: TWO,
+            new: TWO,
+            insert: TWO_ROWS,
+            show: columns,
+            with_rows: opens(&["1 one", "2 two"], &[]),
+        },
+        Pair {
+            tag: "reordering",
+            old: "type Kind = Low | High | Odd\n@table\nclass A {\n  n: Int\n  t: Text\n  k: Kind\n}\n@table\nclass B { n: Int }",
+            new: "type Kind = New | Odd | High | Low\n@table\nclass B { n: Int }\n@table\nclass A {\n  k: Kind\n  t: Text\n  n: Int\n}",
+            insert: "  insert A { n: 1, t: \"one\", k: Low }\n  insert A { n: 2, t: \"two\", k: Odd }\n  insert B { n: 7 }",
+            show: "  for a in from a in A select a { print(\"${a.n} ${a.t} ${a.k == Low} ${a.k == Odd}\") }\n  \
+                   for b in from b in B select b { print(\"${b.n}\") }",
+            with_rows: opens(&["1 one true false", "2 two false true", "7"], &[]),
+        },
+        Pair {
+            tag: "SCM-1",
+            old: "@table\nclass A { n: Int }",
+            new: "@table\nclass A {\n  n: Int\n  d: Int = 5\n  q: ?Text\n  i: Int\n  f: Float\n  b: Bool\n  t: Text\n  m: multi Int\n}",
+            insert: "  insert A { n: 1 }",
+            show: "  for a in from a in A select a { print(\"${a.d} ${a.q == nil} ${a.i} ${a.f} ${a.b} '${a.t}' ${len(a.m)}\") }",
+            with_rows: opens(&["5 true 0 0.0 false '' 0"], &["A +d +q +i +f +b +t +m"]),
+        },
+        Pair {
+            tag: "SCM-3",
+            old: TWO,
+            new: "@table\nclass A { n: Int }",
+            insert: TWO_ROWS,
+            show: "  for a in from a in A select a { print(\"${a.n}\") }",
+            with_rows: opens(&["1", "2"], &["A -t"]),
+        },
+        Pair {
+            tag: "columns of other kinds removed and added, SCM-11",
+            old: "@table\nclass A {\n  n: Int\n  t: Text\n}\n@table\nclass B { x: Int }",
+            new: "@table\nclass A {\n  f: Float\n  t: Text\n}\n@table\nclass B {\n  x: Int\n  y: Text\n}",
+            insert: "  insert A { n: 1, t: \"one\" }\n  insert B { x: 1 }",
+            show: "  for a in from a in A select a { print(\"${a.f} ${a.t}\") }",
+            with_rows: opens(&["0.0 one"], &["A -n +f", "B +y"]),
+        },
+        Pair {
+            tag: "SCM-5 names of one kind, and Bool to them",
+            old: "@table\nclass A {\n  n: Int\n  b: Bool\n}",
+            new: "@table\nclass A {\n  n: Timestamp\n  b: Int\n}",
+            insert: "  insert A { n: 1, b: true }",
+            show: "  for a in from a in A select a {\n    let n: Int = a.n\n    print(\"${n} ${a.b}\")\n  }",
+            with_rows: opens(&["1 1"], &[]),
+        },
+        Pair {
+            tag: "SCM-5 nullable",
+            old: "@table\nclass A {\n  n: Int\n  t: ?Text\n}",
+            new: "@table\nclass A {\n  n: ?Int\n  t: Text\n}",
+            insert: "  insert A { n: 1, t: \"one\" }",
+            show: "  for a in from a in A select a { print(\"${a.n == 1} ${a.t}\") }",
+            with_rows: opens(&["true one"], &[]),
+        },
+        Pair {
+            tag: "SCM-7",
+            old: TWO,
+            new: "@table(index: [n])\nclass A {\n  n: Int\n  t: Text @unique\n}",
+            insert: TWO_ROWS,
+            show: "  for a in from a in A where a.t == \"two\" select a { print(\"${a.n}\") }\n  \
+                   print(try \"${insert A { n: 3, t: \"one\" }}\" catch (e) \"${e.code}\")",
+            with_rows: opens(&["2", "10"], &[]),
+        },
+        Pair {
+            tag: "SCM-8 label",
+            old: TWO,
+            new: "@table(name: \"other\")\nclass A {\n  n: Int\n  t: Text\n}",
+            insert: TWO_ROWS,
+            show: columns,
+            with_rows: opens(&["1 one", "2 two"], &[]),
+        },
+        Pair {
+            tag: "SCM-8 volatile became durable",
+            old: "@table(durable: false)\nclass A { n: Int }\n@table\nclass B { n: Int }",
+            new: "@table\nclass A { n: Int }\n@table\nclass B { n: Int }",
+            insert: "  insert A { n: 1 }\n  insert B { n: 1 }",
+            show: "  print(\"${count(from a in A select a)} ${count(from b in B select b)}\")",
+            with_rows: opens(&["0 1"], &[]),
+        },
+        Pair {
+            tag: "SCM-10 variants added",
+            old: "type Step = Stay | Go(n: Int)\n@table\nclass A { s: Step }",
+            new: "type Step = Jump(h: Int, n: Int) | Go(n: Int) | Stay\n@table\nclass A { s: Step }",
+            insert: "  insert A { s: Go(4) }\n  insert A { s: Stay }",
+            show: "  for a in from a in A select a {\n    let n = switch a.s {\n      case Stay: 0\n      case Go(n): n\n      \
+                   case Jump(h, n): h\n    }\n    print(\"${n}\")\n  }",
+            with_rows: opens(&["4", "0"], &[]),
+        },
+    ] {
+        check(&pair);
+    }
+}
+
+#[test]
+fn t19_changes_that_are_refused() {
+    let count = "  print(\"${count(from a in A select a)}\")";
+    for (tag, old, new, insert, fragments) in [
+        (
+            "SCM-2 ref",
+            "@table\nclass A { n: Int }",
+            "@table\nclass B { n: Int }\n@table\nclass A {\n  n: Int\n  other: ref B\n}",
+            "  insert A { n: 1 }",
+            &["A", "other"][..],
+        ),
+        (
+            "SCM-2 union",
+            "@table\nclass A { n: Int }",
+            "type Kind = Low | High\n@table\nclass A {\n  n: Int\n  kind: Kind\n}",
+            "  insert A { n: 1 }",
+            &["A", "kind"],
+        ),
+        ("SCM-4", TWO, "@table\nclass A {\n  n: Int\n  word: Text\n}", TWO_ROWS, &["A", "`t`", "`word`", "two steps"]),
+        ("SCM-5", TWO, "@table\nclass A {\n  n: Text\n  t: Text\n}", TWO_ROWS, &["A.n", "Int", "Text"]),
+        ("SCM-5 Int to Bool", TWO, "@table\nclass A {\n  n: Bool\n  t: Text\n}", TWO_ROWS, &["A.n", "Int", "Bool"]),
+        (
+            "SCM-5 nil",
+            "@table\nclass A { t: ?Text }",
+            "@table\nclass A { t: Text }",
+            "  insert A { t: \"one\" }\n  insert A { t: nil }",
+            &["A.t", "?Text", "nil"],
+        ),
+        (
+            "SCM-7",
+            "@table\nclass A { t: Text }",
+            "@table\nclass A { t: Text @unique }",
+            "  insert A { t: \"one\" }\n  insert A { t: \"two\" }\n  insert A { t: \"one\" }",
+            &["A.t", "@unique", "\"one\""],
+        ),
+        (
+            "SCM-10 target",
+            "@table\nclass B { n: Int }\n@table\nclass C { n: Int }\n@table\nclass A { to: ref B }",
+            "@table\nclass B { n: Int }\n@table\nclass C { n: Int }\n@table\nclass A { to: ref C }",
+            "  insert A { to: insert B { n: 1 } }",
+            &["A.to"],
+        ),
+        (
+            "SCM-10 shape",
+            "class Pos { x: Int }\n@table\nclass A { at: Pos }",
+            "class Pos {\n  x: Int\n  y: Int\n}\n@table\nclass A { at: Pos }",
+            "  insert A { at: Pos { x: 1 } }",
+            &["A.at", "Pos"],
+        ),
+        (
+            "SCM-10 variant",
+            "type Kind = Low | High\n@table\nclass A { kind: Kind }",
+            "type Kind = Low\n@table\nclass A { kind: Kind }",
+            "  insert A { kind: Low }",
+            &["A.kind", "High"],
+        ),
+    ] {
+        check(&Pair { tag, old, new, insert, show: count, with_rows: Err(fragments) });
+    }
+    let other = "  print(\"${count(from b in B select b)}\")";
+    for (tag, old, new, fragments) in [
+        ("SCM-6 gone", "@table\nclass A { n: Int }", "@table\nclass B { n: Int }", &["A", "2 rows"][..]),
+        (
+            "SCM-9",
+            "@table\nclass A { n: Int }",
+            "@table\nclass B { n: Int }\n@table(durable: false)\nclass A { n: Int }",
+            &["A", "durable: false", "2 rows"],
+        ),
+    ] {
+        let insert = "  insert A { n: 1 }\n  insert A { n: 2 }";
+        check(&Pair { tag, old, new, insert, show: other, with_rows: Err(fragments) });
+    }
+}
+
+/// Ids go on where they were when a class that was gone without rows comes back.
+#[test]
+fn id_3_across_changes_of_the_schema() {
+    let a = "@table\nclass A { n: Int }\nfn main() {\n  let a: A = insert A { n: 1 }\n  let id: Int = a\n  print(\"${id}\")\n  delete a\n}\n";
+    let b = "@table\nclass B { n: Int }\nfn main() { insert B { n: 1 } }\n";
+    let both = format!("@table\nclass B {{ n: Int }}\n{a}");
+    let tree = Tree::new(&[("a.wo", a.as_bytes()), ("b.wo", b.as_bytes()), ("both.wo", both.as_bytes())]);
+    let data = [("WO_DATA", "data")];
+    for (program, wanted) in [("a.wo", "1\n"), ("b.wo", ""), ("both.wo", "2\n")] {
+        let out = tree.woc_env(&["run", program], &data);
+        assert_status(&out, 0);
+        assert_eq!(out.stdout_text(), wanted, "{program}");
+    }
+    assert_status(&tree.woc(&["db", "check", "data"]), 0);
+    assert!(fs::metadata(tree.path("data")).is_ok());
+}
