@@ -20,7 +20,7 @@ fn fail(operations: &'static [&str], n: u64, error: i32) -> impl Fn(&Step) -> Ac
 /// Whether the operation was reached. Afterwards the power is cut, or the same disk is used again.
 fn fails(seed: u64, operations: &'static [&str], n: u64, error: i32, power: bool) -> bool {
     let disk = Simulated::new(seed + n);
-    let (mut history, failed) = match Life::live(&disk, seed, 150, History::new(), fail(operations, n, error)) {
+    let (mut history, failed) = match Life::live(&disk, seed, 150, 0, History::new(), fail(operations, n, error)) {
         Ok(end) => {
             assert!(end.failures.len() <= 1);
             for failure in &end.failures {
@@ -46,7 +46,7 @@ fn fails(seed: u64, operations: &'static [&str], n: u64, error: i32, power: bool
     assert!(failed || count == history.statements.len());
     // What a start has found is durable, also what a failed sync had left in memory only.
     history.cut(count);
-    let end = Life::live(&next, seed + 1, 20, history, |_| Action::Proceed);
+    let end = Life::live(&next, seed + 1, 20, 0, history, |_| Action::Proceed);
     let end = end.map_err(|refusal| refusal.0.to_string()).unwrap();
     assert_eq!(verdict(&next.restart(), &end.history), end.history.statements.len());
     failed

@@ -15,7 +15,7 @@ type Files = BTreeMap<String, Vec<u8>>;
 fn files(seed: u64, statements: usize, history: History) -> (Files, History) {
     let disk = Simulated::new(seed);
     let script = |_: &_| Action::Proceed;
-    let end = Life::live(&disk, seed, statements, history, script).map_err(|refusal| refusal.0.to_string()).unwrap();
+    let end = Life::live(&disk, seed, statements, 0, history, script).map_err(|refusal| refusal.0.to_string()).unwrap();
     assert_eq!(end.history.acknowledged, end.history.statements.len());
     (disk.files(), end.history)
 }
@@ -93,7 +93,7 @@ fn torn_at_every_byte(files: &Files, history: &History, seed: u64) {
             let state = State::on(&disk).unwrap_or_else(|error| panic!("{how} at {at}: {error}"));
             assert_eq!(&state, expected, "{how} at {at}: {missing} records are missing");
             if at % 16 == 0 {
-                let end = Life::live(&disk, at as u64, 8, past.clone(), |_| Action::Proceed);
+                let end = Life::live(&disk, at as u64, 8, 0, past.clone(), |_| Action::Proceed);
                 let end = end.map_err(|refusal| refusal.0.to_string()).unwrap();
                 assert_eq!(verdict(&disk.restart(), &end.history), end.history.statements.len());
             }
@@ -196,7 +196,8 @@ fn dir_2_foreign_files_are_left_alone() {
         let _ = files.insert(name.to_owned(), vec![1, 2, 3]);
     }
     let disk = Simulated::with_files(1, &files);
-    let end = Life::live(&disk, 5, 20, history, |_| Action::Proceed).map_err(|refusal| refusal.0.to_string()).unwrap();
+    let end =
+        Life::live(&disk, 5, 20, 0, history, |_| Action::Proceed).map_err(|refusal| refusal.0.to_string()).unwrap();
     assert_eq!(verdict(&disk, &end.history), end.history.statements.len());
     for name in foreign {
         assert_eq!(disk.files()[name], [1, 2, 3]);

@@ -97,6 +97,7 @@ impl Life {
         disk: &Simulated,
         seed: u64,
         statements: usize,
+        ratio: u64,
         history: History,
         script: impl Fn(&Step) -> Action + Send + Sync + 'static,
     ) -> Result<End, Box<(OpenError, History)>> {
@@ -129,7 +130,7 @@ impl Life {
         let settings = Settings {
             on_durable: Box::new(move |seq| told.durable(seq)),
             on_failure: Box::new(move |failure| failed.failed(failure)),
-            ..settings()
+            ..settings(ratio)
         };
         let shapes = program().0;
         let opened = Store::open(Arc::new(disk.clone()) as Arc<dyn Disk>, &shapes, settings);
@@ -233,20 +234,20 @@ impl Life {
     }
 }
 
-/// What a test does not care about.
-pub fn settings() -> Settings {
+/// `ratio`: that of compaction, which has a thread of its own: what it does does not follow from the seed alone.
+fn settings(ratio: u64) -> Settings {
     Settings {
         memory: 1 << 30,
         segment_bytes: SEGMENT,
         now: 0,
         on_durable: Box::new(|_| ()),
         on_failure: Box::new(|_| ()),
-        compaction: Compaction { floor: SEGMENT, ratio: 0, on_failure: Box::new(|_| ()) },
+        compaction: Compaction { floor: SEGMENT, ratio, on_failure: Box::new(|_| ()) },
     }
 }
 
 /// The store that is on a disk.
 pub fn open(disk: &Simulated) -> Result<Store, OpenError> {
     let shapes = program().0;
-    Store::open(Arc::new(disk.clone()) as Arc<dyn Disk>, &shapes, settings()).map(|opened| opened.store)
+    Store::open(Arc::new(disk.clone()) as Arc<dyn Disk>, &shapes, settings(0)).map(|opened| opened.store)
 }
