@@ -36,6 +36,10 @@ scenarios *ARGS:
 stress *ARGS:
     python3 scripts/stress.py {{ARGS}}
 
+# durable tables: killed processes, failing disks, races, and many seeds of the simulated disk
+crash *ARGS:
+    python3 scripts/crash.py {{ARGS}}
+
 # actors and tables
 db-actor:
     scripts/db-actor-accept.sh

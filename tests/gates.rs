@@ -50,6 +50,12 @@ fn stress() {
     gate("stress.py", &["--runs", "2"]);
 }
 
+/// A few crashes of each kind; `just crash` is the real thing.
+#[test]
+fn crash() {
+    gate("crash.py", &["--short"]);
+}
+
 #[test]
 fn proc() {
     gate("proc-accept.sh", &[]);

@@ -153,12 +153,17 @@ pub fn end_with_parent() {
     let _ = unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
 }
 
-/// Raises the soft limit on open files to the hard limit and ignores `SIGPIPE`. A `SIGCHLD` that who started the program
-/// ignored would make the system reap children, and lose their exit codes.
+/// Signals that the program ignores for itself: the writes that they are about fail, and that is reported.
+pub const IGNORED: [i32; 2] = [libc::SIGPIPE, libc::SIGXFSZ];
+
+/// Raises the soft limit on open files to the hard limit and ignores some signals. A `SIGCHLD` that who started the
+/// program ignored would make the system reap children, and lose their exit codes.
 pub fn prepare_process() {
     // SAFETY: plain system calls with valid arguments.
     unsafe {
-        let _ = libc::signal(libc::SIGPIPE, libc::SIG_IGN);
+        for signal in IGNORED {
+            let _ = libc::signal(signal, libc::SIG_IGN);
+        }
         let _ = libc::signal(libc::SIGCHLD, libc::SIG_DFL);
         let mut lim = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
         if libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut lim) == 0 && lim.rlim_cur < lim.rlim_max {

@@ -298,14 +298,14 @@ unsafe fn close_from(first: c_int) {
 }
 
 /// Handlers of the program must not run here: they would see, and change, its memory. What it was told to ignore stays
-/// ignored, but for `SIGPIPE`, which the program ignores for itself.
+/// ignored, but for what the program ignores for itself.
 unsafe fn default_signals() {
     // SAFETY: zeroed actions and sets are valid; a child without `CLONE_SIGHAND` has its own handlers.
     unsafe {
         for signal in 1..=64 {
             let mut action: libc::sigaction = std::mem::zeroed();
             if libc::sigaction(signal, std::ptr::null(), &raw mut action) == 0
-                && (action.sa_sigaction != libc::SIG_IGN || signal == libc::SIGPIPE)
+                && (action.sa_sigaction != libc::SIG_IGN || sys::IGNORED.contains(&signal))
                 && action.sa_sigaction != libc::SIG_DFL
             {
                 action = std::mem::zeroed();

@@ -5,7 +5,7 @@
 //! Chance follows from the seed alone, so that the same operations with the same script leave the same disk.
 
 use super::{Disk, Fault, File};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, ErrorKind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -116,7 +116,7 @@ impl Disk for Simulated {
             }
             Err(_) => {
                 let id = state.add(Vec::new());
-                state.change(vec![(name.to_owned(), None, Some(id))]);
+                state.change(vec![(name.to_owned(), Some(id))]);
                 Ok(id)
             }
         };
@@ -126,16 +126,15 @@ impl Disk for Simulated {
     fn rename(&self, from: &str, to: &str) -> Result<(), Fault> {
         self.machine.whole("renaming", from, |state| {
             let id = state.names.id(from)?;
-            let replaced = state.names.id(to).ok();
-            state.change(vec![(from.to_owned(), Some(id), None), (to.to_owned(), replaced, Some(id))]);
+            state.change(vec![(from.to_owned(), None), (to.to_owned(), Some(id))]);
             Ok(())
         })
     }
 
     fn remove(&self, name: &str) -> Result<(), Fault> {
         self.machine.whole("removal", name, |state| {
-            let id = state.names.id(name)?;
-            state.change(vec![(name.to_owned(), Some(id), None)]);
+            let _ = state.names.id(name)?;
+            state.change(vec![(name.to_owned(), None)]);
             Ok(())
         })
     }
@@ -359,32 +358,32 @@ struct Names {
     pending: Vec<(u64, Change)>,
 }
 
-/// Names, each with the file that had it before and the one that has it after. It happens as a whole.
-type Change = Vec<(String, Option<u64>, Option<u64>)>;
+/// Names, each with the file that has it from then on. It happens as a whole.
+type Change = Vec<(String, Option<u64>)>;
 
 impl Names {
     fn id(&self, name: &str) -> io::Result<u64> {
         self.current.get(name).copied().ok_or_else(|| ErrorKind::NotFound.into())
     }
 
-    /// Decides which of the changes before `begun` the disk has.
+    /// Decides which of the changes before `begun` the disk has. A change of a name is lost with an earlier one that is.
     fn settle(&mut self, begun: u64, chance: Chance, random: &mut Random) {
         let count = self.pending.partition_point(|(time, _)| *time < begun);
+        let mut lost = BTreeSet::new();
         for (_, change) in self.pending.drain(..count) {
-            if random.reached(chance, 1) == 1 {
+            let builds_on_lost = change.iter().any(|(name, _)| lost.contains(name));
+            if random.reached(chance, 1) == 1 && !builds_on_lost {
                 apply(&change, &mut self.durable);
+            } else {
+                lost.extend(change.into_iter().map(|(name, _)| name));
             }
         }
     }
 }
 
-/// Does a change, unless one that it builds on is lost.
 fn apply(change: &Change, names: &mut BTreeMap<String, u64>) {
-    if change.iter().any(|(name, before, _)| names.get(name) != before.as_ref()) {
-        return;
-    }
-    for (name, _, after) in change {
-        let _ = match after {
+    for (name, file) in change {
+        let _ = match file {
             Some(id) => names.insert(name.clone(), *id),
             None => names.remove(name),
         };

@@ -103,8 +103,8 @@ struct Work {
 
 impl Log {
     /// Goes on with a log as a scan has found it. What the scan found is durable when this returns.
-    pub fn start(disk: Arc<dyn Disk>, found: Found, setup: Setup) -> Result<Log, Fault> {
-        scan::settle(&*disk, &found)?;
+    pub fn start(disk: Arc<dyn Disk>, mut found: Found, setup: Setup) -> Result<Log, Fault> {
+        scan::settle(&*disk, &mut found)?;
         let shared = Arc::new(Shared {
             staging: Mutex::new(Staging {
                 records: Vec::new(),

@@ -371,7 +371,7 @@ impl<'s> Window<'s> {
 
 /// Makes durable what a scan has found: cuts a torn tail, so that its bytes can never be taken for records, and
 /// removes the files that are not needed. May be interrupted anywhere and repeated.
-pub(super) fn settle(disk: &dyn Disk, found: &Found) -> Result<(), Fault> {
+pub(super) fn settle(disk: &dyn Disk, found: &mut Found) -> Result<(), Fault> {
     if let Some(Tail { segment, batch, end, torn, .. }) = &found.tail {
         if *torn || segment.size < *end {
             segment.file.set_len(*end)?;
@@ -383,7 +383,15 @@ pub(super) fn settle(disk: &dyn Disk, found: &Found) -> Result<(), Fault> {
     for name in &found.leftovers {
         disk.remove(name)?;
     }
-    disk.sync_dir()
+    disk.sync_dir()?;
+    if let Some(Tail { segment, end, torn, .. }) = &mut found.tail
+        && *end == segment.records
+    {
+        // Whoever made it may have failed to make its name durable, and so did not write to it. A new file makes it so.
+        *segment = segment::create(disk, segment.header.clone(), segment.preamble.clone(), 0)?;
+        *torn = false;
+    }
+    Ok(())
 }
 
 /// Writes bytes once more where they are.

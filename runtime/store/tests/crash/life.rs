@@ -6,6 +6,7 @@ use crate::random::Random;
 use crate::workload::{Statement, program, statement};
 use std::collections::BTreeSet;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
 use store::disk::Disk;
 use store::disk::simulated::{Action, Simulated, Step};
 use store::log::Failure;
@@ -96,6 +97,7 @@ impl Life {
         disk: &Simulated,
         seed: u64,
         statements: usize,
+        ratio: u64,
         history: History,
         script: impl Fn(&Step) -> Action + Send + Sync + 'static,
     ) -> Result<End, Box<(OpenError, History)>> {
@@ -128,7 +130,7 @@ impl Life {
         let settings = Settings {
             on_durable: Box::new(move |seq| told.durable(seq)),
             on_failure: Box::new(move |failure| failed.failed(failure)),
-            ..settings()
+            ..settings(ratio)
         };
         let shapes = program().0;
         let opened = Store::open(Arc::new(disk.clone()) as Arc<dyn Disk>, &shapes, settings);
@@ -154,7 +156,11 @@ impl Life {
         self.issue_a_record(&mut work);
         work.over |= work.staged() == 0;
         while !work.over {
-            work = self.changed.wait(work).unwrap_or_else(PoisonError::into_inner);
+            // The log's thread may have panicked.
+            let waited = self.changed.wait_timeout(work, Duration::from_secs(120));
+            let (held, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
+            assert!(!timeout.timed_out(), "nothing happens any more");
+            work = held;
         }
         drop(work);
         store.close();
@@ -228,20 +234,20 @@ impl Life {
     }
 }
 
-/// What a test does not care about.
-pub fn settings() -> Settings {
+/// `ratio`: that of compaction, which has a thread of its own: what it does does not follow from the seed alone.
+fn settings(ratio: u64) -> Settings {
     Settings {
         memory: 1 << 30,
         segment_bytes: SEGMENT,
         now: 0,
         on_durable: Box::new(|_| ()),
         on_failure: Box::new(|_| ()),
-        compaction: Compaction { floor: SEGMENT, ratio: 0, on_failure: Box::new(|_| ()) },
+        compaction: Compaction { floor: SEGMENT, ratio, on_failure: Box::new(|_| ()) },
     }
 }
 
 /// The store that is on a disk.
 pub fn open(disk: &Simulated) -> Result<Store, OpenError> {
     let shapes = program().0;
-    Store::open(Arc::new(disk.clone()) as Arc<dyn Disk>, &shapes, settings()).map(|opened| opened.store)
+    Store::open(Arc::new(disk.clone()) as Arc<dyn Disk>, &shapes, settings(0)).map(|opened| opened.store)
 }

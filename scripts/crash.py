@@ -1,0 +1,514 @@
+#!/usr/bin/env python3
+"""Durable tables under real crashes: processes that are killed, disks that fail, fill up or are slow, rows that are raced for.
+
+usage: scripts/crash.py [--short] [--seed N] [--only NAME]... [--rounds N] [--woc PATH]
+
+The programs are tests/crash/*.wo; tests/crash/fault.c, preloaded, makes system calls on the store's files fail, wait or
+kill the process, where there is a C compiler. After each crash the rows must be those of a beginning of each actor's plan
+that has every step which came back (tables specification 14, verdict V). The seed is printed. The long form also runs the
+tests over the simulated disk with many seeds. Exit status 0: all was well.
+"""
+
+import argparse, contextlib, os, random, shutil, signal, subprocess, sys, tempfile, time, traceback
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+sys.path.insert(0, os.path.join(ROOT, "tests", "scenarios"))
+import harness
+from harness import need
+
+LOG_FAILED = 74
+# Compaction has as much to do as it can have.
+BUSY = dict(WO_CHECKPOINT_BYTES=4096, WO_CHECKPOINT_RATIO=1)
+
+
+class Bench:
+    """What all checks share, and the directory of the one at hand."""
+
+    def __init__(self, args, seed):
+        self.short, self.rng, self.args = args.short, random.Random(seed), args
+        self.builder = harness.Builder(args.woc)
+        self.shim = self.compile_shim()
+        self.running = []
+
+    def compile_shim(self):
+        cc = shutil.which("cc") or shutil.which("gcc")
+        if cc is None:
+            return None
+        out = os.path.join(self.builder.dir, "fault.so")
+        subprocess.run([cc, "-shared", "-fPIC", "-O1", "-o", out, os.path.join(ROOT, "tests/crash/fault.c")], check=True)
+        return out
+
+    def start(self, name, *args, data, faults=None, before=(), **env):
+        """`faults`: what the shim does. `before`: a command that starts the program."""
+        program = self.builder.executable(os.path.join("tests/crash", name + ".wo"))
+        if faults:
+            env.update({f"FAULT_{k.upper()}": v for k, v in faults.items()}, FAULT_DIR=os.path.realpath(data), LD_PRELOAD=self.shim)
+        run = harness.Running([*before, program, *map(str, args)], harness.environment(WO_DATA=data, **env), self.dir)
+        self.running.append(run)
+        return run
+
+    @contextlib.contextmanager
+    def place(self):
+        self.dir = tempfile.mkdtemp(prefix="wo-crash-")
+        try:
+            yield self.dir
+        finally:
+            for run in self.running:
+                run.kill()
+            self.running = []
+            shutil.rmtree(self.dir, ignore_errors=True)
+
+
+def text(a, n):
+    size = n * 7919 % 8192 if n % 5 == 0 else n * 31 % 60
+    piece = f"{a}.{n};"
+    return (piece * (size // len(piece) + 1))[:size]
+
+
+class Plan:
+    """The rows of an actor of kill.wo after its first steps; rows are named by the step that begins their cycle."""
+
+    def __init__(self, a):
+        self.a, self.steps = a, 0
+        self.shelves, self.books, self.loans = {}, {}, set()
+
+    def step(self):
+        n = self.steps
+        kind, a = n % 9, self.a
+        first = n - kind
+        if kind == 0:
+            self.shelves[first] = (a, n, text(a, n))
+        elif kind == 1:
+            self.books[first] = (first, None, text(a, n))
+        elif kind == 2:
+            self.loans.add(first)
+        elif kind == 3:
+            self.shelves[first] = (*self.shelves[first][:2], text(a, n))
+        elif kind == 4:
+            zone, weight, label = self.shelves[first]
+            self.shelves[first] = (zone, weight + n, label)
+        elif kind == 5:
+            self.books[first] = (first, first, self.books[first][2])
+        elif kind == 6:
+            self.loans.remove(first)
+        elif kind == 7 and first % 450:
+            del self.books[first]
+        elif kind == 8 and first % 450:
+            del self.shelves[first]
+        self.steps += 1
+
+    def rows(self):
+        return self.shelves, self.books, self.loans
+
+
+class Store:
+    """A store of kill.wo through many lives."""
+
+    def __init__(self, bench, data, actors=4):
+        self.bench, self.data = bench, data
+        self.plans = [Plan(a) for a in range(actors)]
+        # The highest id that came back, by table: no later life may give it out again.
+        self.used, self.given = {0: 0, 1: 0, 2: 0}, set()
+
+    def start(self, steps=0, **more):
+        """A life: waits until the start is over, judges what it has found, and lets the actors go on from there."""
+        go = os.path.join(self.bench.dir, f"go-{len(self.bench.running)}")
+        run = self.bench.start("kill", go, steps, data=self.data, **more)
+        with run.changed:
+            while not any(line == "ready" for _, line in run.lines) and any(reader.is_alive() for reader in run.readers):
+                run.changed.wait(0.05)
+            lines = [line for _, line in run.lines]
+        run.begun = "ready" in lines
+        if run.begun:
+            run.begin = lines.index("ready") + 1
+            self.found(lines[:run.begin - 1])
+            with open(go + ".tmp", "w") as f:
+                f.write(",".join(str(plan.steps) for plan in self.plans))
+            os.rename(go + ".tmp", go)
+        return run
+
+    def took(self, run):
+        """Takes the steps that came back in a life that is over; how many."""
+        for reader in run.readers:
+            reader.join(20)
+        lines = [line for _, line in run.lines][run.begin if run.begun else 0:]
+        need(not any("wrong" in line for line in lines), lines[-5:])
+        if not run.begun:
+            return 0
+        for line in lines:
+            # The last line may be cut.
+            words = line.split(" ")
+            if len(words) != 4 or words[0] != "did":
+                need(line is lines[-1], "no step", line)
+                continue
+            a, n, row = map(int, words[1:])
+            plan = self.plans[a]
+            need(n == plan.steps, f"step {n} of {a} came back after {plan.steps}")
+            plan.step()
+            if n % 9 < 3:
+                need((n % 9, row) not in self.given, f"id {row} came back twice")
+                need(row > self.used[n % 9], f"id {row} was used before", self.used)
+                self.given.add((n % 9, row))
+        for table, row in self.given:
+            self.used[table] = max(self.used[table], row)
+        self.given.clear()
+        return len(lines)
+
+    def found(self, lines):
+        """The verdict on the rows that a start has found; the plans go on from there."""
+        codes, shelves, books, titles, loans = {}, {}, {}, {}, {}
+        for line in lines:
+            kind, row, rest = line.split(" ", 2)
+            if kind == "shelf":
+                code, zone, weight, label = rest.split(" ", 3)
+                a, first = map(int, code.split("-"))
+                codes[int(row)] = (a, first)
+                shelves.setdefault(a, {})[first] = (int(zone), int(weight), label)
+            elif kind == "book":
+                a, first, shelf, spare, title = rest.split(" ", 4)
+                a, first = int(a), int(first)
+                titles[int(row)] = (a, first)
+                need(codes.get(int(shelf)) == (a, first), "reference", line)
+                need(int(spare) in (0, int(shelf)), "reference", line)
+                books.setdefault(a, {})[first] = (first, first if int(spare) else None, title)
+            else:
+                book, who = rest.split(" ")
+                a, first = map(int, who.split("-"))
+                need(titles.get(int(book)) == (a, first), "reference", line)
+                loans.setdefault(a, set()).add(first)
+        for plan in self.plans:
+            seen = shelves.get(plan.a, {}), books.get(plan.a, {}), loans.get(plan.a, set())
+            least = plan.steps
+            while plan.rows() != seen and plan.steps < least + 64:
+                plan.step()
+            if plan.rows() != seen:
+                wanted = Plan(plan.a)
+                while wanted.steps < least:
+                    wanted.step()
+                differ = [sorted(set(str(x) for x in dict.fromkeys(w)) ^ set(str(x) for x in dict.fromkeys(s)))
+                          for w, s in zip(wanted.rows(), seen)]
+                need(False, f"actor {plan.a}: the rows are not those of {least} steps or some more; too many or missing:", differ)
+
+    def check(self, **more):
+        """A start that only looks, with a normal end."""
+        run = self.start(-1, **more)
+        end = run.end(60)
+        need(end.status == 0 and not end.errors, f"status {end.status}", end.errors[:10])
+        self.took(run)
+
+
+def kill_loop(bench):
+    """T1"""
+    rounds = bench.args.rounds or (5 if bench.short else 200)
+    for shards in (1, 4):
+        for busy in ({}, BUSY):
+            with bench.place() as place:
+                store, steps = Store(bench, os.path.join(place, "data")), 0
+                for _ in range(rounds):
+                    run = store.start(WO_SHARDS=shards, **busy)
+                    need(run.begun, "no start", run.errors)
+                    time.sleep(bench.rng.uniform(0.001, 0.5 if not bench.short else 0.15))
+                    run.kill()
+                    steps += store.took(run)
+                store.check(WO_SHARDS=shards, **busy)
+                need(steps > 0, f"{steps} steps in {rounds} rounds")
+
+
+def kill_at_calls(bench):
+    """T6"""
+    n, step = 1, 1
+    while True:
+        with bench.place() as place:
+            store = Store(bench, os.path.join(place, "data"), actors=2)
+            run = store.start(20, faults=dict(on="any", at=n, do="kill"), WO_SHARDS=1, **BUSY)
+            end = run.end(60)
+            store.took(run)
+            if end.status == 0:
+                need(n > 30, f"only {n} calls")
+                store.check()
+                return
+            need(end.status == -signal.SIGKILL, f"call {n}: status {end.status}", end.errors)
+            # The start after it is killed, too.
+            again = store.start(3, faults=dict(on="any", at=bench.rng.randrange(1, 12), do="kill"), WO_SHARDS=1)
+            again.end(60)
+            store.took(again)
+            store.check()
+        n += bench.rng.randrange(4, 16) if bench.short else 1
+
+
+def faults(bench, on, numbers, error, words):
+    """A call that fails ends the process with 74 and a line, or keeps it from starting; what came back is there."""
+    for n in numbers:
+        with bench.place() as place:
+            store = Store(bench, os.path.join(place, "data"), actors=2)
+            run = store.start(60, faults=dict(on=on, at=n, do=error), WO_CHECKPOINT_BYTES=65536, WO_CHECKPOINT_RATIO=0)
+            end = run.end(60)
+            store.took(run)
+            started = run.begun
+            if started and end.status == 0:
+                return
+            need(end.status == (LOG_FAILED if started else 2), f"{on} {n}: status {end.status}", end.errors, end.lines[-3:])
+            need(len(end.errors) == 1, f"{on} {n}", end.errors)
+            wanted = [words, place] + (["records not acknowledged"] if started else [])
+            need(all(word in end.errors[0] for word in wanted), f"{on} {n}", end.errors)
+            store.check()
+
+
+def failing_syncs(bench):
+    """T4"""
+    faults(bench, "sync", range(1, 21, bench.rng.randrange(4, 7) if bench.short else 1), 5, "Input/output error")
+
+
+def failing_writes(bench):
+    """T5"""
+    for error, words in ((5, "Input/output error"), (28, "No space left on device")):
+        faults(bench, "write", range(1, 51, bench.rng.randrange(12, 20) if bench.short else 1), error, words)
+
+
+def too_large_a_file(bench):
+    """T5: the system refuses to make a file larger."""
+    with bench.place() as place:
+        store = Store(bench, os.path.join(place, "data"))
+        first = store.start(20)
+        need(first.end(60).status == 0, "status")
+        store.took(first)
+        limit = ["sh", "-c", 'ulimit -f 100; exec "$@"', "sh"]
+        run = store.start(before=limit)
+        end = run.end(120)
+        need(run.begun and store.took(run), "no start", end.errors)
+        need(end.status == LOG_FAILED and len(end.errors) == 1, f"status {end.status}", end.errors)
+        need("File too large" in end.errors[0] and place in end.errors[0], "text", end.errors)
+        store.check()
+        again = store.start(100)
+        need(again.end(60).status == 0, "status")
+        store.took(again)
+        store.check()
+
+
+def full_file_system(bench):
+    """T5: a small file system of its own."""
+    with bench.place() as place:
+        disk = os.path.join(place, "disk")
+        os.mkdir(disk)
+        script = f'mount -t tmpfs -o size=1400k none "{disk}" && echo ready && exec sleep 600'
+        keeper = subprocess.Popen(["unshare", "-m", "sh", "-c", script], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        try:
+            if keeper.stdout.readline() != b"ready\n":
+                return "no file system can be made here"
+            enter = ["nsenter", "-t", str(keeper.pid), "-m", "--"]
+            store = Store(bench, os.path.join(disk, "data"))
+            run = store.start(before=enter, WO_CHECKPOINT_RATIO=0)
+            end = run.end(120)
+            need(run.begun and store.took(run), "no start", end.errors)
+            need(end.status == LOG_FAILED and len(end.errors) == 1, f"status {end.status}", end.errors)
+            need("No space left on device" in end.errors[0] and disk in end.errors[0], "text", end.errors)
+            # As long as it is full, a start says so or works.
+            full = store.start(-1, before=enter)
+            end = full.end(60)
+            need(end.status in (0, 2) and (end.status == 0) == (not end.errors), f"status {end.status}", end.errors)
+            subprocess.run([*enter, "mount", "-o", "remount,size=16m", disk], check=True)
+            store.check(before=enter)
+            again = store.start(100, before=enter)
+            need(again.end(60).status == 0, "status")
+            store.took(again)
+            store.check(before=enter)
+        finally:
+            keeper.kill()
+            keeper.wait()
+
+
+def flipped_bits(bench):
+    """T3"""
+    with bench.place() as place:
+        store = Store(bench, os.path.join(place, "data"), actors=2)
+        run = store.start(40, WO_CHECKPOINT_BYTES=65536)
+        need(run.end(60).status == 0, "status")
+        store.took(run)
+        names = [name for name in os.listdir(store.data) if name.endswith(".log")]
+        files = {name: open(os.path.join(store.data, name), "rb").read() for name in names}
+        used = {name: len(data.rstrip(b"\0")) for name, data in files.items()}
+        seen = {0: 0, 2: 0}
+        for _ in range(20 if bench.short else 1000):
+            name = bench.rng.choice(names)
+            damaged = bytearray(files[name])
+            damaged[bench.rng.randrange(used[name])] ^= 1 << bench.rng.randrange(8)
+            for each in os.listdir(store.data):
+                os.unlink(os.path.join(store.data, each))
+            for each, data in files.items():
+                with open(os.path.join(store.data, each), "wb") as f:
+                    f.write(damaged if each == name else data)
+            run = store.start(-1)
+            end = run.end(60)
+            need(end.status in seen, f"status {end.status}", end.errors)
+            seen[end.status] += 1
+            if end.status == 2:
+                need(len(end.errors) == 1 and not end.lines, end.errors, end.lines)
+                need(all(word in end.errors[0] for word in (store.data, ".log", "damaged", "offset ")), end.errors)
+                with open(os.path.join(store.data, name), "rb") as f:
+                    need(f.read() == damaged, "a refusal has changed the file")
+            store.took(run)
+        need(seen[2] > 0, seen)
+
+
+def second_process(bench):
+    """T8"""
+    with bench.place() as place:
+        data, link = os.path.join(place, "data"), os.path.join(place, "link")
+        store = Store(bench, data)
+        run = store.start()
+        os.symlink("data", link)
+        for path in (data, link, os.path.join(place, ".", "data", "..", "data")):
+            before = time.monotonic()
+            second = bench.start("kill", "0", 5, data=path)
+            end = second.end(30)
+            took = time.monotonic() - before
+            need(took < 1 + harness.SLACK, f"refused after {took:.1f} s")
+            need(end.status == 2 and not end.lines and len(end.errors) == 1, f"status {end.status}", end.lines, end.errors)
+            need(all(word in end.errors[0] for word in (path, "in use", str(run.pid))), "text", end.errors)
+        run.kill()
+        store.took(run)
+        store.check()
+
+
+def race(bench, what, actors, times, shards, data, **more):
+    """Runs races.wo, then starts it again to look; the lines of both."""
+    first = bench.start("races", what, actors, times, data=data, WO_SHARDS=shards, **more).end(600)
+    need(first.status == 0 and not first.errors, f"{what}: status {first.status}", first.errors[:5])
+    second = bench.start("races", what, 0, 0, data=data).end(60)
+    need(second.status == 0 and not second.errors, f"{what}: status {second.status}", second.errors[:5])
+    need(not any("wrong" in line for line in first.lines + second.lines), first.lines[:5], second.lines[:5])
+    return first.lines, second.lines
+
+
+def counters(bench):
+    """T12"""
+    # A log that is only a race has no need of a slow disk.
+    free = dict(faults=dict(sync="free")) if bench.shim else {}
+    plans = [(8, 40, 4), (2, 200, 1)] if bench.short else [(8, 10_000, 4), (2, 100_000, 4), (2, 100_000, 1), (8, 200, 4)]
+    for actors, times, shards in plans:
+        with bench.place() as place:
+            lines = race(bench, "count", actors, times, shards, os.path.join(place, "data"), **(free if times > 1000 else {}))
+            for seen in lines:
+                need(seen[-1] == f"hot {actors * times} others {actors * times}", actors, times, seen)
+
+
+def unique_keys(bench):
+    """T13"""
+    times = 30 if bench.short else 1000
+    for shards in (1, 4):
+        with bench.place() as place:
+            first, second = race(bench, "keys", 8, times, shards, os.path.join(place, "data"))
+            need(first == [f"sum {7 * times}", f"keys {times}"] and second == [f"keys {times}"], first, second)
+
+
+def restricted_targets(bench):
+    """T14"""
+    for shards in (1, 4):
+        with bench.place() as place:
+            first, second = race(bench, "restrict", 6, 60 if bench.short else 1500, shards, os.path.join(place, "data"))
+            need(first[-1] == second[-1] == "targets 1 parts 0", first, second)
+            need(first[1:] == second and second[0].startswith("remade "), first, second)
+
+
+def copies_have_originals(bench):
+    """T9"""
+    for shards in [1, 4] * (1 if bench.short else 20):
+        with bench.place() as place:
+            data = os.path.join(place, "data")
+            run = bench.start("races", "copy", 6, 1_000_000, data=data, WO_SHARDS=shards)
+            run.until("copied ")
+            time.sleep(bench.rng.uniform(0.01, 0.2))
+            run.kill()
+            for reader in run.readers:
+                reader.join(20)
+            told = {line for _, line in run.lines[:-1]}
+            end = bench.start("races", "copy", 0, 0, data=data).end(60)
+            need(end.status == 0 and not end.errors, f"status {end.status}", end.errors)
+            hot = int(end.lines[-1].removeprefix("hot "))
+            copies = {int(line.removeprefix("copy ")) for line in end.lines[:-1]}
+            need({int(line.removeprefix("copied ")) for line in told} <= copies, "an acknowledged copy is lost")
+            need(max(copies) <= hot, f"{max(copies)} was copied, but {hot} is there")
+
+
+def the_shard_stays_free(bench):
+    """T16"""
+    with bench.place() as place:
+        count, times = os.path.join(place, "count"), 5 if bench.short else 20
+        slow = dict(sync=200, count=count)
+        run = bench.start("races", "write", 64, times, data=os.path.join(place, "data"), faults=slow, WO_SHARDS=1)
+        end = run.end(120)
+        need(end.status == 0, f"status {end.status}", end.errors)
+        ticks = int(end.lines[0].removeprefix("ticks "))
+        # 200 in two seconds, if nobody else wants the machine; 10 if they waited for syncs.
+        need(ticks >= 25, f"{ticks} ticks while writers waited")
+        need(end.lines[1:] == [f"sum {64 * times}", f"notes {64 * times}"], end.lines)
+        syncs = os.path.getsize(count)
+        need(64 * times >= 8 * (syncs - 8), f"{64 * times} records with {syncs} syncs")
+
+
+def simulated(bench):
+    """The tests over the simulated disk and the model, with many seeds."""
+    runs, rounds = bench.args.rounds or 400, 100_000
+    command = ["cargo", "test", "--release", "-p", "store", "--test", "crash", "--test", "model"]
+    env = dict(os.environ, CRASH_RUNS=str(runs), STORE_ROUNDS=str(rounds), STORE_SEED=str(bench.rng.randrange(1, 1 << 40)))
+    need(subprocess.run(command, cwd=ROOT, env=env).returncode == 0, "see above; STORE_SEED=" + env["STORE_SEED"])
+
+
+# `shim`: it needs the C compiler; `long`: it is for the long form only.
+CHECKS = {
+    "kill": dict(check=kill_loop),
+    "calls": dict(check=kill_at_calls, shim=True),
+    "syncs": dict(check=failing_syncs, shim=True),
+    "writes": dict(check=failing_writes, shim=True),
+    "large": dict(check=too_large_a_file),
+    "full": dict(check=full_file_system, long=True),
+    "flips": dict(check=flipped_bits),
+    "second": dict(check=second_process),
+    "counters": dict(check=counters),
+    "keys": dict(check=unique_keys),
+    "restrict": dict(check=restricted_targets),
+    "copies": dict(check=copies_have_originals),
+    "free": dict(check=the_shard_stays_free, shim=True),
+    "simulated": dict(check=simulated, long=True),
+}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--short", action="store_true", help="a few seconds of each")
+    parser.add_argument("--seed", type=int, default=None)
+    parser.add_argument("--only", action="append", choices=list(CHECKS))
+    parser.add_argument("--rounds", type=int, default=None, help="kills of a store, and seeds of simulated tests")
+    parser.add_argument("--woc", default=os.environ.get("WOC", os.path.join(ROOT, "target/release/woc")))
+    args = parser.parse_args()
+    seed = random.SystemRandom().randrange(10**9) if args.seed is None else args.seed
+    if not os.path.exists(args.woc):
+        parser.error(f"no compiler at {args.woc}: build it with `cargo build --release -p woc`, or name one with --woc")
+    print(f"seed {seed}", flush=True)
+    bench = Bench(args, seed)
+    done = failed = 0
+    try:
+        for name, about in CHECKS.items():
+            if args.only and name not in args.only or not args.only and args.short and about.get("long"):
+                continue
+            if about.get("shim") and bench.shim is None:
+                print(f"skip {name}: no C compiler", flush=True)
+                continue
+            # Each check has its own seed, so that it can be run alone.
+            bench.rng = random.Random(f"{seed} {name}")
+            done += 1
+            try:
+                skipped = about["check"](bench)
+                print(f"skip {name}: {skipped}" if skipped else f"ok   {name}", flush=True)
+            except Exception as e:
+                failed += 1
+                why = e if isinstance(e, harness.Fault) else traceback.format_exc()
+                print(f"FAIL {name}: {str(why)[:2000]}\n     repeat: scripts/crash.py --seed {seed} --only {name}{' --short' * args.short}", flush=True)
+    finally:
+        bench.builder.remove()
+    print(f"crash: {done} checks, {failed} failures")
+    return failed > 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
