@@ -48,6 +48,10 @@ db-actor:
 employee:
     scripts/employee-accept.sh
 
+# the program that measures the store, at a small size
+db-bench:
+    scripts/db-bench-accept.sh
+
 # mutated corpus files through the compiler, as many as CASES says; fuzz/README.md has the coverage-guided targets
 fuzz CASES="20000":
     FUZZ_CASES={{CASES}} cargo test --release -p corpus --test mutate

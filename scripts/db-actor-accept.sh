@@ -65,6 +65,10 @@ for rows in 2 4 6; do
   kept A06 "start $((rows / 2))" 0
   same A06 "start $((rows / 2)): nothing elsewhere" "" "$(ls -A "$dir/cwd")"
 done
+run "$WOC" db check "$data"
+same A06 "nothing wrong in the store" 0 "$status"
+run "$WOC" db dump "$data"
+same A06 "six rows in the store" 6 "$(grep -c '^{"table":"Mark","id":[1-6],"row":{"v":[12]0}}$' "$dir/out")"
 # `woc run` keeps them in the project and says so
 mkdir "$dir/project"
 cp "$app"/wo.toml "$app"/*.wo "$dir/project"

@@ -75,3 +75,8 @@ fn db_actor() {
 fn employee() {
     gate("employee-accept.sh", &[]);
 }
+
+#[test]
+fn db_bench() {
+    gate("db-bench-accept.sh", &[]);
+}

@@ -105,7 +105,9 @@ fn t20_refusals_in_their_order() {
         );
     }
     assert_refused(&tree, &[("WO_DATA", "file")], &["WO_DATA=file", "not a directory"]);
-    // Nothing is refused to root.
+    fs::create_dir_all(tree.path("odd/lock")).expect("directory");
+    assert_refused(&tree, &[("WO_DATA", "odd")], &["WO_DATA=odd", "odd/lock", "Is a directory"]);
+    // Nothing of this is refused to root.
     if fs::metadata(tree.path("file")).expect("metadata").uid() != 0 {
         let locked = tree.path("locked");
         fs::create_dir(&locked).expect("directory");
@@ -175,6 +177,12 @@ fn refusal_10_names_the_bound() {
     let data = ("WO_DATA", "data");
     assert_status(&start(&tree, &[data]), 0);
     assert_refused(&tree, &[data, ("WO_DB_MB", "1")], &["WO_DB_MB", "WO_DATA=data"]);
+    // What the schema has to say comes before.
+    let other = built(COUNTER);
+    let path = tree.path("data").to_str().expect("path").to_owned();
+    let out = start(&other, &[("WO_DATA", &path), ("WO_DB_MB", "1")]);
+    assert_status(&out, 2);
+    assert!(out.stderr_text().contains("`Row`") && !out.stderr_text().contains("WO_DB_MB"), "{}", out.stderr_text());
     assert_status(&start(&tree, &[data]), 0);
 }
 
@@ -196,6 +204,7 @@ fn restarts_with_a_directory() {
     }
     let volatile = built(&COUNTER.replace("name: \"visits\"", "durable: false"));
     let undeclared = built(&COUNTER.replace("@table(name: \"visits\")\n", ""));
+    assert!(undeclared.woc(&["check", "a.wo"]).stderr_text().contains("WO-W206"));
     for tree in [volatile, undeclared] {
         for _ in 0..2 {
             assert_counts(&start(&tree, &[("WO_DATA", "data")]), 0);
@@ -255,6 +264,11 @@ fn dir_3_volatile_tables_are_checked() {
 
     assert_counts(&start(&durable, &[data]), 0);
     assert_refused(&tree, &[data], &["WO_DATA=", "Visit", "1 row", "durable: false"]);
+    {
+        let lock = fs::File::open(tree.path("data/lock")).expect("lock");
+        lock.lock().expect("lock");
+        assert_refused(&tree, &[data], &["WO_DATA=", "in use"]);
+    }
     damage(&tree.path("data"));
     for env in [data, file] {
         let out = start(&without, &[env]);

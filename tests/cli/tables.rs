@@ -110,6 +110,38 @@ fn dir_5_and_lim_1_lines_at_the_start() {
     assert_eq!(out.stderr_text(), "woc: WO_EPHEMRAL means nothing; did you mean WO_EPHEMERAL?\n");
 }
 
+/// The log of a row that is changed again and again is compacted, and at the end the counters are told.
+#[test]
+fn a_line_of_counters_at_the_end_where_it_is_asked_for() {
+    let source = "@table\nclass Hit { n: Int }\nfn main() {\n  let h = insert Hit { n: 0 }\n  let i = 0\n  \
+                  while i < 400 { h.n = i; i += 1 }\n  print(\"${h.n}\")\n}\n";
+    let tree = Tree::new(&[("a.wo", source.as_bytes())]);
+    let run = |stats: &str| {
+        let settings = [("WO_CHECKPOINT_BYTES", "4096"), ("WO_CHECKPOINT_RATIO", "1")];
+        let out =
+            tree.woc_env(&["run", "a.wo"], &[&settings[..], &[("WO_DATA", "rows"), ("WO_WAL_STATS", stats)]].concat());
+        assert_status(&out, 0);
+        assert_eq!(out.stdout_text(), "399\n");
+        out.stderr_text()
+    };
+    let value = |line: &str, name: &str| -> u64 {
+        let field = line.split(' ').find_map(|field| field.strip_prefix(name)?.strip_prefix('='));
+        field.unwrap().parse().unwrap()
+    };
+    let first = run("1");
+    let names: Vec<&str> = first.trim_end().split(' ').map(|field| field.split('=').next().unwrap()).collect();
+    let wanted = "walstats batches records peak_batch bytes syncs sync_us_p50 sync_us_p99 compactions \
+                  compact_pause_us_max live_bytes replay_records replay_ms";
+    assert_eq!(names.join(" "), wanted);
+    assert!(value(&first, "records") > 400 && value(&first, "batches") >= 400, "{first}");
+    assert_eq!((value(&first, "live_bytes"), value(&first, "replay_records")), (48, 0), "{first}");
+    assert!(value(&first, "compactions") > 0, "{first}");
+    assert_eq!(run("0"), "");
+    let third = run("1");
+    assert_eq!(value(&third, "live_bytes"), 3 * 48, "{third}");
+    assert!((3..600).contains(&value(&third, "replay_records")), "{third}");
+}
+
 /// A program without durable tables starts under any of the variables; so does one whose library has a durable table in
 /// a module that nothing reaches.
 #[test]

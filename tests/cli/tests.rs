@@ -156,7 +156,7 @@ fn new_makes_projects_that_work() {
         assert!(out.stdout.is_empty() && out.stderr.is_empty());
         assert_eq!(tree.path(&format!("{name}/target/{name}")).exists(), main);
         let ignored = std::fs::read_to_string(tree.path(&format!("{name}/.gitignore"))).expect("written");
-        assert_eq!(ignored, "target/\n.wo-deps/\n");
+        assert_eq!(ignored, "target/\n.wo-data/\n.wo-deps/\n");
     }
     assert_eq!(tree.woc(&["run", "app"]).stdout_text(), "hello, world\n");
 }

@@ -92,7 +92,7 @@ def stop_wait(c, wait, where):
     p.line("ready")
     if wait.endswith("-read-late"):
         peer = hold.accept()[0]
-    time.sleep(0.4)
+    time.sleep(0.6)
     p.signal()
     if wait == "fs":
         time.sleep(0.2)

@@ -22,7 +22,7 @@ test \"greets by name\" { assert_eq(greeting(\"you\"), \"hello, you\") }
 ";
 
 /// What commands put into a project's directory.
-const IGNORED: &str = "target/\n.wo-deps/\n";
+const IGNORED: &str = "target/\n.wo-data/\n.wo-deps/\n";
 
 /// Makes the directory `name` with a manifest, a source file and a test. Gives the exit status.
 pub fn create(name: &OsStr, library: bool) -> i32 {

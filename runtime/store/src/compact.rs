@@ -40,6 +40,14 @@ pub struct Compaction {
     pub on_failure: Box<dyn Fn(&Error) + Send>,
 }
 
+impl Compaction {
+    /// By the bytes of the log's records and those that it would take if it held each row once.
+    fn is_due(&self, log: u64, live: u64) -> bool {
+        let most = live.saturating_mul(self.ratio).max(self.floor);
+        log > most || log.saturating_sub(live) > WASTE
+    }
+}
+
 /// Wakes the thread.
 #[derive(Default)]
 pub(crate) struct Bell {
@@ -188,9 +196,7 @@ impl Work {
     }
 
     fn is_due(&self) -> bool {
-        let (log, live) = (self.log.size(), live_bytes(&self.slots));
-        let most = live.saturating_mul(self.compaction.ratio).max(self.compaction.floor);
-        log > most || log.saturating_sub(live) > WASTE
+        self.compaction.is_due(self.log.size(), live_bytes(&self.slots))
     }
 
     /// Drops segments until the log is small enough, none that was begun meanwhile.
@@ -309,5 +315,27 @@ impl Sweep<'_> {
     fn sync(&mut self) -> Result<(), Objection> {
         self.unsynced = 0;
         if self.work.log.wait(self.last) { Ok(()) } else { Err(Objection::Stop) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cpt_4_by_the_settings_or_by_a_gibibyte_of_waste() {
+        let compaction = Compaction { floor: 100, ratio: 3, on_failure: Box::new(|_| ()) };
+        for (log, live, due) in [
+            (100, 0, false),
+            (101, 0, true),
+            (101, 33, true),
+            (120, 40, false),
+            (121, 40, true),
+            (3 << 30, 2 << 30, false),
+            ((3 << 30) + 1, 2 << 30, true),
+            (u64::MAX, u64::MAX / 2, true),
+        ] {
+            assert_eq!(compaction.is_due(log, live), due, "{log} {live}");
+        }
     }
 }

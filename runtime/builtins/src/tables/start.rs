@@ -40,7 +40,7 @@ enum Place {
     Own(PathBuf),
 }
 
-/// Makes the store of a program that has tables. `get` reads a variable, `memory` tells what the process may use, in
+/// Makes the store of a program that has tables. `variable` reads a variable, `memory` tells what the process may use, in
 /// bytes; `own_directory` is where the store of a program goes that is run from its sources.
 pub fn open(
     shapes: &Shapes,

@@ -213,8 +213,16 @@ impl Visitor for Verifier {
     }
 
     fn record(&mut self, record: &Record<'_>) -> Result<(), Objection> {
+        self.verify(record)?;
         self.loader.record(record)?;
         self.record_bytes += log::record_size(record.body.len());
+        Ok(())
+    }
+}
+
+impl Verifier {
+    /// Whether the values in the record are some; all else about it is left to the loader.
+    fn verify(&mut self, record: &Record<'_>) -> Result<(), Objection> {
         let schema = &self.loader.schema;
         let mut body = Reader(record.body);
         let Some((number, _)) = record::read_row_id(&mut body) else { return Ok(()) };
