@@ -448,10 +448,17 @@ def the_shard_stays_free(bench):
 
 def simulated(bench):
     """The tests over the simulated disk and the model, with many seeds."""
-    runs, rounds = bench.args.rounds or 400, 100_000
-    command = ["cargo", "test", "--release", "-p", "store", "--test", "crash", "--test", "model"]
-    env = dict(os.environ, CRASH_RUNS=str(runs), STORE_ROUNDS=str(rounds), STORE_SEED=str(bench.rng.randrange(1, 1 << 40)))
-    need(subprocess.run(command, cwd=ROOT, env=env).returncode == 0, "see above; STORE_SEED=" + env["STORE_SEED"])
+    runs = bench.args.rounds or 2000
+    seed = str(bench.rng.randrange(1, 1 << 40))
+    parts = [
+        (["--test", "crash", "--", "random_operations", "prefix"], dict(CRASH_RUNS=str(runs))),
+        # Each of these is many crashes.
+        (["--test", "crash"], dict(CRASH_RUNS=str(max(runs // 50, 1)))),
+        (["--test", "model"], dict(STORE_ROUNDS="100000", STORE_SEED=seed)),
+    ]
+    for words, settings in parts:
+        done = subprocess.run(["cargo", "test", "--release", "-p", "store", *words], cwd=ROOT, env=dict(os.environ, **settings))
+        need(done.returncode == 0, "see above", words, settings)
 
 
 # `shim`: it needs the C compiler; `long`: it is for the long form only.
@@ -478,7 +485,7 @@ def main():
     parser.add_argument("--short", action="store_true", help="a few seconds of each")
     parser.add_argument("--seed", type=int, default=None)
     parser.add_argument("--only", action="append", choices=list(CHECKS))
-    parser.add_argument("--rounds", type=int, default=None, help="kills of a store, and seeds of simulated tests")
+    parser.add_argument("--rounds", type=int, default=None, help="kills of a store; seeds of simulated crashes")
     parser.add_argument("--woc", default=os.environ.get("WOC", os.path.join(ROOT, "target/release/woc")))
     args = parser.parse_args()
     seed = random.SystemRandom().randrange(10**9) if args.seed is None else args.seed
@@ -497,9 +504,10 @@ def main():
             # Each check has its own seed, so that it can be run alone.
             bench.rng = random.Random(f"{seed} {name}")
             done += 1
+            began = time.monotonic()
             try:
                 skipped = about["check"](bench)
-                print(f"skip {name}: {skipped}" if skipped else f"ok   {name}", flush=True)
+                print(f"skip {name}: {skipped}" if skipped else f"ok   {name} {time.monotonic() - began:.1f} s", flush=True)
             except Exception as e:
                 failed += 1
                 why = e if isinstance(e, harness.Fault) else traceback.format_exc()
