@@ -109,8 +109,7 @@ pub fn read(program: &str, get: impl Fn(&str) -> Option<String>) -> Read {
 }
 
 /// What `woc` and the programs it makes read.
-const VARIABLES: [&str; 23] = [
-    "WO_CA_BUNDLE",
+const VARIABLES: [&str; 21] = [
     "WO_CHECKPOINT_BYTES",
     "WO_CHECKPOINT_RATIO",
     "WO_CONNECT_MS",
@@ -130,7 +129,6 @@ const VARIABLES: [&str; 23] = [
     "WO_STACK_KB",
     "WO_STATS",
     "WO_TEST_MS",
-    "WO_TLS_HANDSHAKE_MS",
     "WO_TRACE",
     "WO_WAL_STATS",
 ];
