@@ -142,9 +142,7 @@ impl Port {
 
     /// Ends the shard's sleep, or the one that it is about to begin.
     pub fn kick(&self) {
-        let one = 1u64;
-        // SAFETY: eight readable bytes. The port owns the descriptor.
-        let _ = unsafe { libc::write(self.wake_fd, (&raw const one).cast(), 8) };
+        sys::raise_event(self.wake_fd);
     }
 
     /// Takes back what `kick` and signals wrote. For the shard itself.

@@ -1,6 +1,7 @@
 //! The stop latch: set by SIGTERM or SIGINT once a program asked for it, never reset. The signal handler only touches
 //! atomics and the shards' eventfds.
 
+use crate::sys;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 
 static INSTALLED: AtomicBool = AtomicBool::new(false);
@@ -22,12 +23,10 @@ extern "C" fn on_signal(signal: libc::c_int) {
 
 /// Wakes every shard. Async-signal-safe.
 pub fn wake_all() {
-    let one = 1u64;
     // SAFETY: the interrupted code's errno is kept.
     let errno = unsafe { *libc::__errno_location() };
     for fd in WAKE.iter().map(|w| w.load(Ordering::Relaxed)).filter(|fd| *fd > 0) {
-        // SAFETY: `write` is async-signal-safe and the bytes are readable.
-        let _ = unsafe { libc::write(fd, (&raw const one).cast(), 8) };
+        sys::raise_event(fd);
     }
     // SAFETY: as above.
     unsafe { *libc::__errno_location() = errno };
@@ -35,10 +34,8 @@ pub fn wake_all() {
 
 /// Wakes one shard.
 pub fn wake(shard: usize) {
-    let one = 1u64;
     if let Some(fd) = WAKE.get(shard).map(|w| w.load(Ordering::Acquire)).filter(|fd| *fd > 0) {
-        // SAFETY: the bytes are readable.
-        let _ = unsafe { libc::write(fd, (&raw const one).cast(), 8) };
+        sys::raise_event(fd);
     }
 }
 

@@ -80,6 +80,13 @@ pub fn uninterrupted(mut call: impl FnMut() -> isize) -> Result<usize, i32> {
     }
 }
 
+/// Wakes whoever waits for an eventfd. Async-signal-safe but for `errno`.
+pub fn raise_event(fd: i32) {
+    let one = 1u64;
+    // SAFETY: eight readable bytes; `write` is async-signal-safe.
+    let _ = unsafe { libc::write(fd, (&raw const one).cast(), 8) };
+}
+
 /// Writes to `fd` what it takes at once of `bytes`; how many. Gives the error number on failure.
 pub fn write(fd: i32, bytes: &[u8]) -> Result<usize, i32> {
     // SAFETY: the slice is readable for its length.
