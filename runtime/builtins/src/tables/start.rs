@@ -63,17 +63,17 @@ pub fn open(
         let notice = "WO_EPHEMERAL=1: tables are kept in memory only and are gone at the end";
         start.notices.push(format!("{program}: {notice}"));
     }
-    let mut number = |name: &str, default: Option<u64>, least: u64, most: u64| match get(name)?.trim().parse::<u64>() {
-        Ok(n) if (least..=most).contains(&n) => Some(n),
-        _ => {
-            let text = get(name).unwrap_or_default();
+    let mut number = |name: &str, least: u64, most: u64| {
+        let text = get(name)?;
+        let number = text.trim().parse::<u64>().ok().filter(|n| (least..=most).contains(n));
+        if number.is_none() {
             start.notices.push(format!("{program}: {name}={text} is not a number from {least} to {most}; ignored"));
-            default
         }
+        number
     };
-    let bound = number("WO_DB_MB", None, 1, 1_048_576).map(|mb| mb << 20);
-    let floor = number("WO_CHECKPOINT_BYTES", None, 1, i64::MAX as u64).unwrap_or(CHECKPOINT_BYTES);
-    let ratio = number("WO_CHECKPOINT_RATIO", None, 0, i64::MAX as u64).unwrap_or(CHECKPOINT_RATIO);
+    let bound = number("WO_DB_MB", 1, 1_048_576).map(|mb| mb << 20);
+    let floor = number("WO_CHECKPOINT_BYTES", 1, i64::MAX as u64).unwrap_or(CHECKPOINT_BYTES);
+    let ratio = number("WO_CHECKPOINT_RATIO", 0, i64::MAX as u64).unwrap_or(CHECKPOINT_RATIO);
     if shapes.tables.is_empty() {
         return start;
     }
