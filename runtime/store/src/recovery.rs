@@ -156,6 +156,8 @@ pub(crate) struct Loader {
     encoded: Vec<u8>,
     pub schema: Schema,
     pub tables: Vec<Loaded>,
+    /// The number of the first segment: from 1 on the log is whole, and every row that a record speaks of is known.
+    first: Option<u64>,
     /// Rows that a record speaks of though nothing has said what they are.
     unfounded: HashMap<(usize, u64), Place>,
     pub records: u64,
@@ -175,7 +177,8 @@ pub(crate) fn damage<T>(reason: &str) -> Result<T, Objection> {
 }
 
 impl Visitor for Loader {
-    fn segment(&mut self, _number: u64, preamble: &Preamble) -> Result<(), Objection> {
+    fn segment(&mut self, number: u64, preamble: &Preamble) -> Result<(), Objection> {
+        let _ = self.first.get_or_insert(number);
         if self.encoded != preamble.schema {
             let schema = schema_in(preamble)?;
             self.convert(&schema)?;
@@ -217,6 +220,7 @@ impl Loader {
             Kind::Insert if id != table.next => return damage("the id of a new row is not the next one"),
             Kind::Insert => table.next += 1,
             _ if id >= table.next => return damage("the id was never handed out"),
+            _ if !known && self.first == Some(1) => return damage("a record changes a row that is not there"),
             _ => {}
         }
         match record.kind {

@@ -13,7 +13,7 @@ use program::Program;
 use std::sync::{Arc, Mutex};
 use store::disk::Disk;
 use store::disk::simulated::Simulated;
-use store::log::Failure;
+use store::log::{Failure, Kind, Log, Objection, Preamble, Record, Setup, Visitor, scan};
 use store::{Cell, Compaction, OpenError, Opened, Refusal, Settings, Store, Value};
 
 const ITEM: u32 = 0;
@@ -85,6 +85,54 @@ fn rows_changes_and_deletions_are_there_after_a_normal_end() {
     // Indexes and ids go on where they were.
     assert_eq!(add(&store, "bb", 0), Err(Refusal::Unique));
     assert_eq!(add(&store, "b", 0), Ok(4));
+}
+
+/// Notes the preamble of the last segment.
+struct Preambles(Preamble);
+
+impl Visitor for Preambles {
+    fn segment(&mut self, _: u64, preamble: &Preamble) -> Result<(), Objection> {
+        self.0 = preamble.clone();
+        Ok(())
+    }
+
+    fn record(&mut self, _: &Record<'_>) -> Result<(), Objection> {
+        Ok(())
+    }
+}
+
+#[test]
+fn rec_4_a_record_about_a_row_that_is_gone_is_damage() {
+    for kind in [Kind::Delete, Kind::Change] {
+        let disk = Simulated::new(5);
+        let store = open(&disk);
+        let _ = add(&store, "a", 1).unwrap();
+        let _ = store.delete(ITEM, 1).unwrap();
+        store.close();
+        drop(store);
+        let mut preambles = Preambles(Preamble::default());
+        let found = scan(&disk, &mut preambles).unwrap();
+        let setup = Setup {
+            preamble: preambles.0,
+            segment_bytes: 4096,
+            on_durable: Box::new(|_| ()),
+            on_segment: Box::new(|| ()),
+            on_failure: Box::new(|_| ()),
+        };
+        let log = Log::start(Arc::new(disk.clone()), found, setup).unwrap();
+        let _ = log.stage(kind, |body| {
+            body.extend_from_slice(&[0, 0]);
+            body.extend_from_slice(&1u64.to_le_bytes());
+            if kind == Kind::Change {
+                body.extend_from_slice(&[1, 0]);
+                body.extend_from_slice(&7u64.to_le_bytes());
+            }
+        });
+        log.close();
+        drop(log);
+        let refusal = try_open(&disk, &program()).0.err().unwrap().to_string();
+        assert!(refusal.contains("damaged at offset") && refusal.contains("a row that is not there"), "{refusal}");
+    }
 }
 
 #[test]
