@@ -405,18 +405,18 @@ pub fn arm(s: &mut Shard, due: u64, target: *mut Actor, msg: *mut Obj) {
     }
 }
 
-/// A message of the runtime itself, which has no sender to trap. Consumes it; the caller holds an address. Whether there
-/// is room is for the home shard to say.
+/// A message of the runtime itself, which has no sender to trap. Consumes it; the caller holds an address. Where there is
+/// room it takes its place at once, before what its sender sends afterwards. Else the home shard says whether there is.
 pub fn deliver(s: &mut Shard, target: *mut Actor, msg: *mut Obj, what: &'static str) {
     let home = at(target).home;
-    if home != s.id && !s.ending {
-        s.counters().messages_cross.add(1);
-        retain(target);
-        s.post(home, Post::Deliver { to: target, msg, what });
-        return;
-    }
     let put = if s.ending { Put::Gone } else { put(s, target, msg, Token::NONE, true) };
     match put {
+        Put::Full if home != s.id => {
+            s.counters().messages_cross.add(1);
+            retain(target);
+            s.post(home, Post::Deliver { to: target, msg, what });
+            return;
+        }
         Put::Done => return,
         Put::Gone => {}
         Put::Full => {
