@@ -9,193 +9,12 @@ that has every step which came back (tables specification 14, verdict V). The se
 tests over the simulated disk with many seeds. Exit status 0: all was well.
 """
 
-import argparse, contextlib, os, random, shutil, signal, subprocess, sys, tempfile, time, traceback
+import argparse, os, random, signal, subprocess, sys, time, traceback
 
-ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-sys.path.insert(0, os.path.join(ROOT, "tests", "scenarios"))
-import harness
-from harness import need
-
-LOG_FAILED = 74
-# Compaction has as much to do as it can have.
-BUSY = dict(WO_CHECKPOINT_BYTES=4096, WO_CHECKPOINT_RATIO=1)
-
-
-class Bench:
-    """What all checks share, and the directory of the one at hand."""
-
-    def __init__(self, args, seed):
-        self.short, self.rng, self.args = args.short, random.Random(seed), args
-        self.builder = harness.Builder(args.woc)
-        self.shim = self.compile_shim()
-        self.running = []
-
-    def compile_shim(self):
-        cc = shutil.which("cc") or shutil.which("gcc")
-        if cc is None:
-            return None
-        out = os.path.join(self.builder.dir, "fault.so")
-        subprocess.run([cc, "-shared", "-fPIC", "-O1", "-o", out, os.path.join(ROOT, "tests/crash/fault.c")], check=True)
-        return out
-
-    def start(self, name, *args, data, faults=None, before=(), **env):
-        """`faults`: what the shim does. `before`: a command that starts the program."""
-        program = self.builder.executable(os.path.join("tests/crash", name + ".wo"))
-        if faults:
-            env.update({f"FAULT_{k.upper()}": v for k, v in faults.items()}, FAULT_DIR=os.path.realpath(data), LD_PRELOAD=self.shim)
-        run = harness.Running([*before, program, *map(str, args)], harness.environment(WO_DATA=data, **env), self.dir)
-        self.running.append(run)
-        return run
-
-    @contextlib.contextmanager
-    def place(self):
-        self.dir = tempfile.mkdtemp(prefix="wo-crash-")
-        try:
-            yield self.dir
-        finally:
-            for run in self.running:
-                run.kill()
-            self.running = []
-            shutil.rmtree(self.dir, ignore_errors=True)
-
-
-def text(a, n):
-    size = n * 7919 % 8192 if n % 5 == 0 else n * 31 % 60
-    piece = f"{a}.{n};"
-    return (piece * (size // len(piece) + 1))[:size]
-
-
-class Plan:
-    """The rows of an actor of kill.wo after its first steps; rows are named by the step that begins their cycle."""
-
-    def __init__(self, a):
-        self.a, self.steps = a, 0
-        self.shelves, self.books, self.loans = {}, {}, set()
-
-    def step(self):
-        n = self.steps
-        kind, a = n % 9, self.a
-        first = n - kind
-        if kind == 0:
-            self.shelves[first] = (a, n, text(a, n))
-        elif kind == 1:
-            self.books[first] = (first, None, text(a, n))
-        elif kind == 2:
-            self.loans.add(first)
-        elif kind == 3:
-            self.shelves[first] = (*self.shelves[first][:2], text(a, n))
-        elif kind == 4:
-            zone, weight, label = self.shelves[first]
-            self.shelves[first] = (zone, weight + n, label)
-        elif kind == 5:
-            self.books[first] = (first, first, self.books[first][2])
-        elif kind == 6:
-            self.loans.remove(first)
-        elif kind == 7 and first % 450:
-            del self.books[first]
-        elif kind == 8 and first % 450:
-            del self.shelves[first]
-        self.steps += 1
-
-    def rows(self):
-        return self.shelves, self.books, self.loans
-
-
-class Store:
-    """A store of kill.wo through many lives."""
-
-    def __init__(self, bench, data, actors=4):
-        self.bench, self.data = bench, data
-        self.plans = [Plan(a) for a in range(actors)]
-        # The highest id that came back, by table: no later life may give it out again.
-        self.used, self.given = {0: 0, 1: 0, 2: 0}, set()
-
-    def start(self, steps=0, **more):
-        """A life: waits until the start is over, judges what it has found, and lets the actors go on from there."""
-        go = os.path.join(self.bench.dir, f"go-{len(self.bench.running)}")
-        run = self.bench.start("kill", go, steps, data=self.data, **more)
-        with run.changed:
-            while not any(line == "ready" for _, line in run.lines) and any(reader.is_alive() for reader in run.readers):
-                run.changed.wait(0.05)
-            lines = [line for _, line in run.lines]
-        run.begun = "ready" in lines
-        if run.begun:
-            run.begin = lines.index("ready") + 1
-            self.found(lines[:run.begin - 1])
-            with open(go + ".tmp", "w") as f:
-                f.write(",".join(str(plan.steps) for plan in self.plans))
-            os.rename(go + ".tmp", go)
-        return run
-
-    def took(self, run):
-        """Takes the steps that came back in a life that is over; how many."""
-        for reader in run.readers:
-            reader.join(20)
-        lines = [line for _, line in run.lines][run.begin if run.begun else 0:]
-        need(not any("wrong" in line for line in lines), lines[-5:])
-        if not run.begun:
-            return 0
-        for line in lines:
-            # The last line may be cut.
-            words = line.split(" ")
-            if len(words) != 4 or words[0] != "did":
-                need(line is lines[-1], "no step", line)
-                continue
-            a, n, row = map(int, words[1:])
-            plan = self.plans[a]
-            need(n == plan.steps, f"step {n} of {a} came back after {plan.steps}")
-            plan.step()
-            if n % 9 < 3:
-                need((n % 9, row) not in self.given, f"id {row} came back twice")
-                need(row > self.used[n % 9], f"id {row} was used before", self.used)
-                self.given.add((n % 9, row))
-        for table, row in self.given:
-            self.used[table] = max(self.used[table], row)
-        self.given.clear()
-        return len(lines)
-
-    def found(self, lines):
-        """The verdict on the rows that a start has found; the plans go on from there."""
-        codes, shelves, books, titles, loans = {}, {}, {}, {}, {}
-        for line in lines:
-            kind, row, rest = line.split(" ", 2)
-            if kind == "shelf":
-                code, zone, weight, label = rest.split(" ", 3)
-                a, first = map(int, code.split("-"))
-                codes[int(row)] = (a, first)
-                shelves.setdefault(a, {})[first] = (int(zone), int(weight), label)
-            elif kind == "book":
-                a, first, shelf, spare, title = rest.split(" ", 4)
-                a, first = int(a), int(first)
-                titles[int(row)] = (a, first)
-                need(codes.get(int(shelf)) == (a, first), "reference", line)
-                need(int(spare) in (0, int(shelf)), "reference", line)
-                books.setdefault(a, {})[first] = (first, first if int(spare) else None, title)
-            else:
-                book, who = rest.split(" ")
-                a, first = map(int, who.split("-"))
-                need(titles.get(int(book)) == (a, first), "reference", line)
-                loans.setdefault(a, set()).add(first)
-        for plan in self.plans:
-            seen = shelves.get(plan.a, {}), books.get(plan.a, {}), loans.get(plan.a, set())
-            least = plan.steps
-            while plan.rows() != seen and plan.steps < least + 64:
-                plan.step()
-            if plan.rows() != seen:
-                wanted = Plan(plan.a)
-                while wanted.steps < least:
-                    wanted.step()
-                differ = [sorted(set(str(x) for x in dict.fromkeys(w)) ^ set(str(x) for x in dict.fromkeys(s)))
-                          for w, s in zip(wanted.rows(), seen)]
-                need(False, f"actor {plan.a}: the rows are not those of {least} steps or some more; too many or missing:", differ)
-
-    def check(self, **more):
-        """A start that only looks, with a normal end."""
-        run = self.start(-1, **more)
-        end = run.end(60)
-        need(end.status == 0 and not end.errors, f"status {end.status}", end.errors[:10])
-        self.took(run)
-
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "tests", "crash"))
+import histories, memory
+from bench import BUSY, LOG_FAILED, ROOT, Bench, harness, need
+from shelves import Store
 
 def kill_loop(bench):
     """T1"""
@@ -337,8 +156,10 @@ def flipped_bits(bench):
             for each, data in files.items():
                 with open(os.path.join(store.data, each), "wb") as f:
                     f.write(damaged if each == name else data)
-            run = store.start(-1)
+            checked = bench.db("check", store.data).returncode
+            run = store.start(-1, sound=False)
             end = run.end(60)
+            need(checked == end.status // 2, f"status {end.status}, but {checked} of woc db check", end.errors)
             need(end.status in seen, f"status {end.status}", end.errors)
             seen[end.status] += 1
             if end.status == 2:
@@ -475,6 +296,9 @@ CHECKS = {
     "keys": dict(check=unique_keys),
     "restrict": dict(check=restricted_targets),
     "copies": dict(check=copies_have_originals),
+    "histories": dict(check=histories.histories),
+    "memory": dict(check=memory.bound),
+    "group": dict(check=memory.small_group),
     "free": dict(check=the_shard_stays_free, shim=True),
     "simulated": dict(check=simulated, long=True),
 }
