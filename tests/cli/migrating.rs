@@ -1,7 +1,15 @@
 //! Pairs of programs, the second started on the store of the first: each row of section 10 of the tables specification,
-//! with and without rows. A refused store stays as it was, byte for byte, and the first program still opens it.
+//! with and without rows. A refused store stays as it was, byte for byte, and the first program still opens it. Both are
+//! killed before calls that change a file, `tests/crash/fault.c` counts them: before some, or with `CRASH_RUNS` (any
+//! number) before each, and the start after that in its turn before each of its own.
 
 use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use corpus::{Finished, finish, root};
 
 use crate::starting::files;
 use crate::{Tree, assert_status};
@@ -45,6 +53,11 @@ fn check(pair: &Pair) {
     let out = run("old.wo", &data);
     assert_eq!(out.status, Some(0), "{tag}: {}", out.stderr_text());
     let before = files(&tree.path("data"));
+    if pair.with_rows.is_ok() {
+        killed_while_it_migrates(&tree, tag);
+    } else {
+        killed_while_it_is_refused(&tree, tag);
+    }
     let out = run("new.wo", &data);
     let stderr = out.stderr_text();
     match pair.with_rows {
@@ -71,6 +84,120 @@ fn check(pair: &Pair) {
     }
     let checked = tree.woc(&["db", "check", "data"]);
     assert_eq!(checked.status, Some(0), "{tag}: {}", checked.stdout_text());
+}
+
+/// The library that makes calls on a store's files fail, built once for all test binaries.
+fn faults() -> &'static Path {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    BUILT.get_or_init(|| {
+        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("fault.so");
+        let own = path.with_extension(std::process::id().to_string());
+        let mut compiler = Command::new("cc");
+        let _ = compiler.args(["-shared", "-fPIC", "-O1", "-o"]).arg(&own).arg(root().join("tests/crash/fault.c"));
+        let out = finish(&mut compiler, Duration::from_secs(60)).expect("cc, which links these tests, runs");
+        assert_status(&out, 0);
+        fs::rename(own, &path).expect("fault.so");
+        path
+    })
+}
+
+/// Starts the executable `new` on the store `at`, killed before its call of that number that changes a file.
+fn start_killed(tree: &Tree, at: &str, call: usize) -> Finished {
+    let data = fs::canonicalize(tree.path(at)).expect("store");
+    let mut command = Command::new(tree.path("new"));
+    let _ = command.current_dir(tree.path("")).env_clear().env("WO_DATA", at).env("LD_PRELOAD", faults());
+    // A kill leaves what was written, synced or not.
+    let _ = command.env("FAULT_DIR", data).envs([("FAULT_ON", "any"), ("FAULT_DO", "kill"), ("FAULT_SYNC", "free")]);
+    let _ = command.env("FAULT_AT", call.to_string());
+    let out = finish(&mut command, Duration::from_secs(60)).expect("the program runs");
+    assert!(!out.timed_out);
+    out
+}
+
+fn copy(tree: &Tree, from: &str, to: &str) {
+    let _ = fs::remove_dir_all(tree.path(to));
+    fs::create_dir(tree.path(to)).expect("directory");
+    for (path, bytes) in files(&tree.path(from)) {
+        let name = path.file_name().expect("name");
+        fs::write(tree.path(to).join(name), bytes.expect("a file")).expect("file");
+    }
+}
+
+/// Rows and next ids of a sound store.
+fn contents(tree: &Tree, data: &str) -> (String, Vec<String>) {
+    assert_status(&tree.woc(&["db", "check", data]), 0);
+    let (dump, stat) = (tree.woc(&["db", "dump", data]), tree.woc(&["db", "stat", "--json", data]));
+    let stat = stat.stdout_text();
+    // Of tables that have had rows: the others may be missing in one of the schemas.
+    let ids = stat.split("{\"class\":").skip(1).filter_map(|table| {
+        let (class, next) = (table.split(',').next()?, table.split("\"next_id\":").nth(1)?.split(',').next()?);
+        (next != "1").then(|| format!("{class} {next}"))
+    });
+    let mut ids: Vec<String> = ids.collect();
+    ids.sort();
+    (dump.stdout_text(), ids)
+}
+
+/// [SCM-12], T6: whenever `new.wo` is killed while it opens `data`, there is what was there or what it makes of it; and
+/// either program goes on with it.
+fn killed_while_it_migrates(tree: &Tree, tag: &str) {
+    assert_status(&tree.woc(&["build", "new.wo", "-o", "new"]), 0);
+    let old = contents(tree, "data");
+    copy(tree, "data", "whole");
+    let whole = start_killed(tree, "whole", usize::MAX >> 33);
+    assert_status(&whole, 0);
+    let new = contents(tree, "whole");
+    let every = std::env::var_os("CRASH_RUNS").is_some();
+    let (step, mut call) = if every { (1, 1) } else { (4, 1 + tag.len() % 4) };
+    let mut made = 0;
+    let last = loop {
+        copy(tree, "data", "killed");
+        let out = start_killed(tree, "killed", call);
+        let left = contents(tree, "killed");
+        assert!(left == old || left == new, "{tag}, call {call}: {left:?}");
+        if out.status.is_some() {
+            assert_status(&out, 0);
+            break call;
+        }
+        made += usize::from(left == new);
+        if left == old {
+            copy(tree, "killed", "back");
+            let out = tree.woc_env(&["run", "empty.wo"], &[("WO_DATA", "back")]);
+            // Where rows do not show which schema they have, the new one may be there, from which there may be no way back.
+            assert!(out.status == Some(0) || new == old, "{tag}, call {call}: {}", out.stderr_text());
+            assert_eq!(contents(tree, "back"), old, "{tag}, call {call}");
+        }
+        let first = 1 + call % 7;
+        for second in if every { 1..usize::MAX } else { first..first + 1 } {
+            copy(tree, "killed", "twice");
+            let over = start_killed(tree, "twice", second).status.is_some();
+            let out = start_killed(tree, "twice", usize::MAX >> 33);
+            assert_eq!((out.status, &out.stdout), (Some(0), &whole.stdout), "{tag}, calls {call} and {second}");
+            assert_eq!(contents(tree, "twice"), new, "{tag}, calls {call} and {second}");
+            if over {
+                break;
+            }
+        }
+        call += step;
+    };
+    // The lock, the process's number, the end at least.
+    assert!(last > 4 && (!every || made > 0), "{tag}: {last} calls, after {made} of which all was new");
+}
+
+/// T19: up to its refusal a start changes nothing, so that it can be killed at any moment.
+fn killed_while_it_is_refused(tree: &Tree, tag: &str) {
+    assert_status(&tree.woc(&["build", "new.wo", "-o", "new"]), 0);
+    let before = files(&tree.path("data"));
+    for call in 1.. {
+        let out = start_killed(tree, "data", call);
+        assert!(files(&tree.path("data")) == before, "{tag}: the store was changed before call {call}");
+        if out.status.is_some() {
+            assert_status(&out, 2);
+            // The lock file is opened as one that may have to be made.
+            assert!(call <= 2, "{tag}: {call} calls");
+            break;
+        }
+    }
 }
 
 const TWO: &str = "@table\nclass A {\n  n: Int\n  t: Text\n}";
