@@ -14,6 +14,12 @@ use corpus::{Finished, finish, root};
 use crate::starting::files;
 use crate::{Tree, assert_status};
 
+/// More calls than there are.
+const NEVER: usize = 1_000_000;
+
+/// Files of a few KiB: they are copied often.
+const SMALL: (&str, &str) = ("WO_CHECKPOINT_BYTES", "16384");
+
 struct Pair {
     tag: &'static str,
     /// Declarations before and after.
@@ -42,12 +48,12 @@ fn check(pair: &Pair) {
     let (old, new) = (source(pair.old, pair.insert), source(pair.new, pair.show));
     let tree = Tree::new(&[("old.wo", old.as_bytes()), ("new.wo", new.as_bytes())]);
     tree.write("empty.wo", source(pair.old, "").as_bytes());
-    let data = [("WO_DATA", "data")];
+    let data = [("WO_DATA", "data"), SMALL];
     let run = |program: &str, env: &[(&str, &str)]| tree.woc_env(&["run", program], env);
 
     // Without rows nothing is a reason to refuse.
-    assert_status(&run("empty.wo", &[("WO_DATA", "without")]), 0);
-    let out = run("new.wo", &[("WO_DATA", "without")]);
+    assert_status(&run("empty.wo", &[("WO_DATA", "without"), SMALL]), 0);
+    let out = run("new.wo", &[("WO_DATA", "without"), SMALL]);
     assert_eq!(out.status, Some(0), "{tag}: {}", out.stderr_text());
 
     let out = run("old.wo", &data);
@@ -101,13 +107,13 @@ fn faults() -> &'static Path {
     })
 }
 
-/// Starts the executable `new` on the store `at`, killed before its call of that number that changes a file.
-fn start_killed(tree: &Tree, at: &str, call: usize) -> Finished {
+/// Starts an executable on the store `at`, killed before its call of that number that changes a file.
+fn start_killed(tree: &Tree, program: &str, at: &str, call: usize) -> Finished {
     let data = fs::canonicalize(tree.path(at)).expect("store");
-    let mut command = Command::new(tree.path("new"));
+    let mut command = Command::new(tree.path(program));
     let _ = command.current_dir(tree.path("")).env_clear().env("WO_DATA", at).env("LD_PRELOAD", faults());
     // A kill leaves what was written, synced or not.
-    let _ = command.env("FAULT_DIR", data).envs([("FAULT_ON", "any"), ("FAULT_DO", "kill"), ("FAULT_SYNC", "free")]);
+    let _ = command.env("FAULT_DIR", data).envs([("FAULT_ON", "any"), ("FAULT_DO", "kill"), ("FAULT_SYNC", "free"), SMALL]);
     let _ = command.env("FAULT_AT", call.to_string());
     let out = finish(&mut command, Duration::from_secs(60)).expect("the program runs");
     assert!(!out.timed_out);
@@ -141,10 +147,12 @@ fn contents(tree: &Tree, data: &str) -> (String, Vec<String>) {
 /// [SCM-12], T6: whenever `new.wo` is killed while it opens `data`, there is what was there or what it makes of it; and
 /// either program goes on with it.
 fn killed_while_it_migrates(tree: &Tree, tag: &str) {
-    assert_status(&tree.woc(&["build", "new.wo", "-o", "new"]), 0);
+    for program in ["new", "empty"] {
+        assert_status(&tree.woc(&["build", &format!("{program}.wo"), "-o", program]), 0);
+    }
     let old = contents(tree, "data");
     copy(tree, "data", "whole");
-    let whole = start_killed(tree, "whole", usize::MAX >> 33);
+    let whole = start_killed(tree, "new", "whole", NEVER);
     assert_status(&whole, 0);
     let new = contents(tree, "whole");
     let every = std::env::var_os("CRASH_RUNS").is_some();
@@ -152,7 +160,7 @@ fn killed_while_it_migrates(tree: &Tree, tag: &str) {
     let mut made = 0;
     let last = loop {
         copy(tree, "data", "killed");
-        let out = start_killed(tree, "killed", call);
+        let out = start_killed(tree, "new", "killed", call);
         let left = contents(tree, "killed");
         assert!(left == old || left == new, "{tag}, call {call}: {left:?}");
         if out.status.is_some() {
@@ -162,7 +170,7 @@ fn killed_while_it_migrates(tree: &Tree, tag: &str) {
         made += usize::from(left == new);
         if left == old {
             copy(tree, "killed", "back");
-            let out = tree.woc_env(&["run", "empty.wo"], &[("WO_DATA", "back")]);
+            let out = start_killed(tree, "empty", "back", NEVER);
             // Where rows do not show which schema they have, the new one may be there, from which there may be no way back.
             assert!(out.status == Some(0) || new == old, "{tag}, call {call}: {}", out.stderr_text());
             assert_eq!(contents(tree, "back"), old, "{tag}, call {call}");
@@ -170,8 +178,8 @@ fn killed_while_it_migrates(tree: &Tree, tag: &str) {
         let first = 1 + call % 7;
         for second in if every { 1..usize::MAX } else { first..first + 1 } {
             copy(tree, "killed", "twice");
-            let over = start_killed(tree, "twice", second).status.is_some();
-            let out = start_killed(tree, "twice", usize::MAX >> 33);
+            let over = start_killed(tree, "new", "twice", second).status.is_some();
+            let out = start_killed(tree, "new", "twice", NEVER);
             assert_eq!((out.status, &out.stdout), (Some(0), &whole.stdout), "{tag}, calls {call} and {second}");
             assert_eq!(contents(tree, "twice"), new, "{tag}, calls {call} and {second}");
             if over {
@@ -189,7 +197,7 @@ fn killed_while_it_is_refused(tree: &Tree, tag: &str) {
     assert_status(&tree.woc(&["build", "new.wo", "-o", "new"]), 0);
     let before = files(&tree.path("data"));
     for call in 1.. {
-        let out = start_killed(tree, "data", call);
+        let out = start_killed(tree, "new", "data", call);
         assert!(files(&tree.path("data")) == before, "{tag}: the store was changed before call {call}");
         if out.status.is_some() {
             assert_status(&out, 2);

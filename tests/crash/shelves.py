@@ -78,8 +78,8 @@ class Store:
             run.begin = lines.index("ready") + 1
             self.found(lines[:run.begin - 1])
             inserts = [sum(counts) for counts in zip(*(plan.inserts() for plan in self.plans))]
-            next_ids = [ids.get(name, 1) for name in ("Shelf", "Book", "Loan")] if ids else None
-            need(not ids or next_ids == [count + 1 for count in inserts], f"next ids {next_ids} after {inserts} inserts")
+            next_ids = [ids.get(name, 1) for name in ("Shelf", "Book", "Loan")] if ids is not None else None
+            need(ids is None or next_ids == [count + 1 for count in inserts], f"next ids {next_ids} after {inserts} inserts")
             with open(go + ".tmp", "w") as f:
                 f.write(",".join(str(plan.steps) for plan in self.plans))
             os.rename(go + ".tmp", go)
