@@ -116,6 +116,7 @@ class Store:
         """The verdict on the rows that a start has found; the plans go on from there."""
         codes, shelves, books, titles, loans = {}, {}, {}, {}, {}
         for line in lines:
+            need(not line.startswith("wrong"), line)
             kind, row, rest = line.split(" ", 2)
             if kind == "shelf":
                 code, zone, weight, label = rest.split(" ", 3)
@@ -146,6 +147,10 @@ class Store:
                 differ = [sorted(set(str(x) for x in dict.fromkeys(w)) ^ set(str(x) for x in dict.fromkeys(s)))
                           for w, s in zip(wanted.rows(), seen)]
                 need(False, f"actor {plan.a}: the rows are not those of {least} steps or some more; too many or missing:", differ)
+
+    def is_compacted(self):
+        """Whether segments have been dropped."""
+        return not os.path.exists(os.path.join(self.data, "0000000000000001.log"))
 
     def check(self, **more):
         """A start that only looks, with a normal end."""
