@@ -184,7 +184,7 @@ def read_only_directory(bench):
             before = ("setpriv", f"--reuid={nobody}", f"--regid={nobody}", "--clear-groups", "--")
             if not shutil.which("setpriv"):
                 return "setpriv is missing"
-        # One segment is complete at 4 MiB / 4, the one after it is made ahead of time.
+        # The next file is made when this one has a quarter of the 4 MiB at which compaction begins.
         run = store.start(before=before)
         need(run.begun, "no start", run.errors)
         os.chmod(store.data, 0o500)
