@@ -4,10 +4,10 @@
 usage: scripts/crash.py [--short] [--seed N] [--only NAME]... [--rounds N] [--woc PATH]
 
 The programs are tests/crash/*.wo; tests/crash/fault.c, preloaded, makes system calls on the store's files fail, wait or
-kill the process, where there is a C compiler. After each crash the rows and the next ids must be those of a beginning of
-each actor's plan that has every step which came back, and `woc db check` finds nothing wrong (tables specification 14,
-verdict V). The seed is printed. The long form also runs the tests over the simulated disk with many seeds. Exit status 0:
-all was well.
+kill the process, where there is a C compiler. After each crash the rows and the next ids must be those of a beginning
+of each actor's plan that has every step which came back, and `woc db check` finds nothing wrong (tables specification
+14, verdict V). The seed is printed. The long form also runs the tests over the simulated disk with many seeds. Exit
+status 0: all was well.
 
 Where the rows of the test matrix are (`--only` names those of this script; STORE is runtime/store):
 
@@ -74,8 +74,8 @@ def kill_at_calls(bench):
 
 
 def faults(bench, on, numbers, error, words, **compaction):
-    """A call that fails ends the process with 74 and a line, or keeps it from starting, or fails compaction, which is told;
-    what came back is there."""
+    """A call that fails ends the process with 74 and a line, or keeps it from starting, or fails compaction, which is
+    told; what came back is there."""
     failed = 0
     for n in numbers:
         with bench.place() as place:
@@ -103,14 +103,16 @@ CALM = dict(WO_CHECKPOINT_BYTES=65536, WO_CHECKPOINT_RATIO=0)
 def failing_syncs(bench):
     """T4"""
     for compaction in (CALM, BUSY):
-        faults(bench, "sync", range(1, 21, bench.rng.randrange(4, 7) if bench.short else 1), 5, "Input/output error", **compaction)
+        numbers = range(1, 21, bench.rng.randrange(4, 7) if bench.short else 1)
+        faults(bench, "sync", numbers, 5, "Input/output error", **compaction)
 
 
 def failing_writes(bench):
     """T5"""
     for error, words in ((5, "Input/output error"), (28, "No space left on device")):
         for compaction in (CALM, BUSY):
-            faults(bench, "write", range(1, 51, bench.rng.randrange(12, 20) if bench.short else 1), error, words, **compaction)
+            numbers = range(1, 51, bench.rng.randrange(12, 20) if bench.short else 1)
+            faults(bench, "write", numbers, error, words, **compaction)
     # The only call of compaction itself that changes something is the removal of a file.
     need(faults(bench, "removal", range(1, 3), 5, "Input/output error", **BUSY) == 2, "compaction did not fail")
 
@@ -199,7 +201,8 @@ def read_only_directory(bench):
         end = again.end(60)
         store.took(again)
         if not again.begun:
-            need(end.status == 2 and len(end.errors) == 1 and store.data in end.errors[0], f"status {end.status}", end.errors)
+            need(end.status == 2 and len(end.errors) == 1, f"status {end.status}", end.errors)
+            need(store.data in end.errors[0], end.errors)
             need(sorted(os.listdir(store.data)) == names, names)
         os.chmod(store.data, 0o700)
         store.check(before=before)
@@ -283,7 +286,8 @@ def counters(bench):
     volatile = dict(WO_EPHEMERAL=1)
     plans = [(8, 40, 4, {}), (2, 200, 1, {}), (2, many // 10, 2, volatile)]
     if not bench.short:
-        plans += [(8, 10_000, 4, free), (8, 10_000, 4, volatile), (2, many, 1, free), (2, many, 2, free), (2, many, 2, volatile)]
+        plans += [(8, 10_000, 4, free), (8, 10_000, 4, volatile)]
+        plans += [(2, many, 1, free), (2, many, 2, free), (2, many, 2, volatile)]
     for actors, times, shards, more in plans:
         with bench.place() as place:
             data = None if more is volatile else os.path.join(place, "data")

@@ -1,5 +1,5 @@
-"""What the checks of scripts/crash.py share: programs of this directory, started with faults and ended by force, and the
-tool that looks into what they leave."""
+"""What the checks of scripts/crash.py share: programs of this directory, started with faults and ended by force, and
+the tool that looks into what they leave."""
 
 import contextlib, json, os, random, shutil, subprocess, sys, tempfile
 
@@ -27,14 +27,16 @@ class Bench:
         if cc is None:
             return None
         out = os.path.join(self.builder.dir, "fault.so")
-        subprocess.run([cc, "-shared", "-fPIC", "-O1", "-o", out, os.path.join(ROOT, "tests/crash/fault.c")], check=True)
+        source = os.path.join(ROOT, "tests/crash/fault.c")
+        subprocess.run([cc, "-shared", "-fPIC", "-O1", "-o", out, source], check=True)
         return out
 
     def start(self, name, *args, data, faults=None, before=(), **env):
         """`faults`: what the shim does. `before`: a command that starts the program."""
         program = self.builder.executable(os.path.join("tests/crash", name + ".wo"))
         if faults:
-            env.update({f"FAULT_{k.upper()}": v for k, v in faults.items()}, FAULT_DIR=os.path.realpath(data), LD_PRELOAD=self.shim)
+            env.update({f"FAULT_{k.upper()}": v for k, v in faults.items()})
+            env.update(FAULT_DIR=os.path.realpath(data), LD_PRELOAD=self.shim)
         run = harness.Running([*before, program, *map(str, args)], harness.environment(WO_DATA=data, **env), self.dir)
         self.running.append(run)
         return run
@@ -52,7 +54,8 @@ class Bench:
     def check(self, data, before=()):
         """Nothing is wrong in a store; the ids that the next rows get, by class."""
         need("nothing wrong" in self.look("check", data, before), "woc db check says something else")
-        return {table["class"]: table["next_id"] for table in json.loads(self.look("stat --json", data, before))["tables"]}
+        stat = json.loads(self.look("stat --json", data, before))
+        return {table["class"]: table["next_id"] for table in stat["tables"]}
 
     @contextlib.contextmanager
     def place(self):

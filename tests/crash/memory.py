@@ -1,5 +1,5 @@
-"""T17: the bound of memory. Tables are filled with fill.wo until a row is refused: that leaves no trace, there is room after
-deletions, a start under the same bound finds all rows, and with default settings the process stays within its group."""
+"""T17: the bound of memory. Tables are filled with fill.wo until a row is refused: that leaves no trace, there is room
+after deletions, a start under the same bound finds all rows, and by default the process stays within its group."""
 
 import os, re, subprocess
 
@@ -41,7 +41,7 @@ def bound(bench):
 
 
 def own_group():
-    """A directory in which control groups with a bound of memory can be made: the system's second version, its own group."""
+    """A directory in which control groups with a bound of memory can be made: version 2, in the group of this process."""
     with open("/proc/self/mounts") as f:
         mounts = [line.split(" ")[1] for line in f if line.split(" ")[2] == "cgroup2"]
     with open("/proc/self/cgroup") as f:
@@ -55,8 +55,8 @@ def own_group():
 
 
 def small_group(bench):
-    """In a real group, if one can be made; and in any case where the system's files say that there is one: then what the
-    process takes at most must be less."""
+    """In a real group, if one can be made; and in any case where the system's files say that there is one: then what
+    the process takes at most must be less."""
     sizes = (100_000,) if bench.short else (100_000, 1000, 40)
     group, parent = None, own_group()
     if parent:
@@ -76,7 +76,7 @@ def small_group(bench):
     script = f'mount -t tmpfs none /sys/fs/cgroup && echo {GROUP} > /sys/fs/cgroup/memory.max && exec "$@"'
     stand_in = ["unshare", "-m", "sh", "-c", script, "sh"]
     if subprocess.run([*stand_in, "true"], capture_output=True).returncode:
-        return None if group else "no control group with a bound of memory can be made here, nor a stand-in for its files"
+        return None if group else "no control group can be made here, nor a stand-in for its files"
     peaks = []
     for most in sizes:
         for more in (dict(WO_EPHEMERAL=1), {}):
@@ -84,6 +84,6 @@ def small_group(bench):
                 peaks.append(fill(bench, place, most, stand_in, **more))
                 need(peaks[-1] < GROUP, f"{peaks[-1] >> 20} MiB in a group of {GROUP >> 20}", most, more)
     if not group:
-        peak = max(peaks) >> 20
-        return f"no control group can be made here; where the system's files speak of one of {GROUP >> 20} MiB, {peak} MiB were taken"
+        taken = f"{max(peaks) >> 20} MiB were taken where files speak of a group of {GROUP >> 20}"
+        return f"no control group can be made here; {taken}"
     return None

@@ -62,8 +62,8 @@ class Store:
         self.lives = 0
 
     def start(self, steps=0, sound=True, **more):
-        """A life: waits until the start is over, judges what it has found, and lets the actors go on from there. `sound`:
-        nothing but a crash has happened to the files."""
+        """A life: waits until the start is over, judges what it has found, and lets the actors go on from there.
+        `sound`: nothing but a crash has happened to the files."""
         # What a crash has left is sound before a start mends it, and says which ids come next.
         ids = self.bench.check(self.data, more.get("before", ())) if self.lives and sound else None
         self.lives += 1
@@ -79,7 +79,8 @@ class Store:
             self.found(lines[:run.begin - 1])
             inserts = [sum(counts) for counts in zip(*(plan.inserts() for plan in self.plans))]
             next_ids = [ids.get(name, 1) for name in ("Shelf", "Book", "Loan")] if ids is not None else None
-            need(ids is None or next_ids == [count + 1 for count in inserts], f"next ids {next_ids} after {inserts} inserts")
+            right = ids is None or next_ids == [count + 1 for count in inserts]
+            need(right, f"next ids {next_ids} after {inserts} inserts")
             with open(go + ".tmp", "w") as f:
                 f.write(",".join(str(plan.steps) for plan in self.plans))
             os.rename(go + ".tmp", go)
