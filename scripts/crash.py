@@ -17,7 +17,7 @@ T3   flips; STORE/tests/crash     T14  restrict; STORE/tests/statements.rs
 T4   syncs; STORE/tests/crash     T15  histories; STORE/tests/history
 T5   writes, large, full,         T16  free
      readonly; STORE/tests/crash  T17  memory, group; STORE/tests/statements.rs
-T6   calls; a migration:          T18  STORE/tests/durable/compaction.rs (id_3_...)
+T6   calls, growth; a migration:  T18  STORE/tests/durable/compaction.rs (id_3_...)
      tests/cli/migrating.rs       T19  tests/cli/migrating.rs
 T7   STORE/tests/crash/power.rs   T20  tests/cli/starting.rs
 T8   second                       T21  STORE/src/log/tests/damage.rs, STORE/tests/inspect.rs
@@ -71,6 +71,25 @@ def kill_at_calls(bench):
             store.took(again)
             store.check()
         n += bench.rng.randrange(4, 16) if bench.short else 1
+
+
+def kill_while_the_log_grows(bench):
+    """T6: before each write that makes room ahead in a file that has been written to."""
+    created, calls = 16, 0
+    for n in range(created + 1, 1000, bench.rng.randrange(3, 9) if bench.short else 1):
+        with bench.place() as place:
+            store = Store(bench, os.path.join(place, "data"), actors=2)
+            kill = dict(on="zeros", at=n, do="kill", sync="free")
+            run = store.start(1300, faults=kill, WO_CHECKPOINT_BYTES=16 << 20, WO_SHARDS=1)
+            end = run.end(120)
+            steps = store.took(run)
+            store.check()
+            if end.status == 0:
+                need(calls > (1 if bench.short else 8), f"the log grew with {calls} calls")
+                return
+            need(end.status == -signal.SIGKILL, f"call {n}: status {end.status}", end.errors)
+            need(steps > 1000, f"call {n} came after {steps} steps")
+            calls += 1
 
 
 def faults(bench, on, numbers, error, words, **compaction):
@@ -372,6 +391,7 @@ def simulated(bench):
 CHECKS = {
     "kill": dict(check=kill_loop),
     "calls": dict(check=kill_at_calls, shim=True),
+    "growth": dict(check=kill_while_the_log_grows, shim=True),
     "syncs": dict(check=failing_syncs, shim=True),
     "writes": dict(check=failing_writes, shim=True),
     "large": dict(check=too_large_a_file),
