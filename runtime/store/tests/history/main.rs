@@ -107,9 +107,9 @@ fn read_both(store: &Store, left: u64) -> State {
         ids: false,
         computed: Vec::new(),
     };
-    let operands = Operands { values: vec![Value::Word(left)], ..Operands::default() };
+    let operands = Operands { values: &[Cell::Word(left)], ..Operands::default() };
     let mut both = Both::default();
-    assert_eq!(store.evaluate(&query, &operands, &mut both), Ok(Some(())));
+    assert_eq!(store.evaluate(&query, &operands, &mut both, &mut 0), Ok(Some(())));
     assert_eq!(both.0.len(), 1);
     both.0[0]
 }
