@@ -113,7 +113,8 @@ fn start_killed(tree: &Tree, program: &str, at: &str, call: usize) -> Finished {
     let mut command = Command::new(tree.path(program));
     let _ = command.current_dir(tree.path("")).env_clear().env("WO_DATA", at).env("LD_PRELOAD", faults());
     // A kill leaves what was written, synced or not.
-    let _ = command.env("FAULT_DIR", data).envs([("FAULT_ON", "any"), ("FAULT_DO", "kill"), ("FAULT_SYNC", "free"), SMALL]);
+    let _ =
+        command.env("FAULT_DIR", data).envs([("FAULT_ON", "any"), ("FAULT_DO", "kill"), ("FAULT_SYNC", "free"), SMALL]);
     let _ = command.env("FAULT_AT", call.to_string());
     let out = finish(&mut command, Duration::from_secs(60)).expect("the program runs");
     assert!(!out.timed_out);
