@@ -164,7 +164,7 @@ def histories(bench):
     # Without a log nothing waits: two meet only where shards get in each other's way, which takes its time on a machine
     # that others want.
     met = plays = 0
-    while plays < (1 if bench.short else 10) or met == 0:
+    while plays < (1 if bench.short else 5) or met == 0:
         need(plays < 200, "no operations met in memory")
         met += play(bench, 5, 4, 1000, WO_EPHEMERAL=1)[0]
         plays += 1
@@ -174,7 +174,7 @@ def histories(bench):
             met, _ = play(bench, few, shards, **more)
             need(met > few, f"{met} operations met at {shards} shards", more)
     cut = 0
-    for n in range(3 if bench.short else 40):
+    for n in range(3 if bench.short else 20):
         met, pending = play(bench, rounds, 4, killed=True, **(BUSY if n % 2 else {}))
         cut += pending
     need(cut > 0, "no kill came while operations were under way")
