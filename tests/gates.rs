@@ -56,6 +56,12 @@ fn crash() {
     gate("crash.py", &["--short"]);
 }
 
+/// [FMT-1]: the format's document is enough to read a store.
+#[test]
+fn format() {
+    gate("format.py", &[]);
+}
+
 #[test]
 fn proc() {
     gate("proc-accept.sh", &[]);

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
 
 mod compaction;
+mod migration;
 #[path = "../schema/program.rs"]
 #[allow(dead_code, reason = "the schema's tests use all of it")]
 mod program;
