@@ -86,32 +86,32 @@ class Bench:
 
 def lives(bench):
     """Stores as programs leave them. What each must have met, or nothing was tested."""
-    bench.run("first", 1, 12, WO_CHECKPOINT_RATIO=0)
+    bench.run("first", 1, 9, WO_CHECKPOINT_RATIO=0)
     store = bench.agree("a normal end")
     kinds = {bench_kind(store, c["type"]) for t in store.schema.tables for c in t["columns"]}
     need(kinds == set(range(decode.NULLABLE)), "kinds of columns", kinds)
     need(any(r > 0 for r in map(len, store.rows.values())) and store.needed == 1, "rows")
-    bench.run("first", 13, 12, killed=True, WO_CHECKPOINT_RATIO=0)
+    bench.run("first", 10, 4, killed=True, WO_CHECKPOINT_RATIO=0)
     bench.agree("a kill")
     # Until one comes while records about rows of dropped segments are in front of what keeps these rows.
-    for turn in range(25, 85, 6):
+    for turn in range(14, 74, 6):
         bench.run("first", turn, 6, killed=True, **SMALL)
         store = bench.agree("compaction and a kill")
         if store.passed_over:
             break
     need(store.needed > 1 and store.passed_over > 0, f"compaction: {store.needed}, {store.passed_over} passed over")
     # Segments of three schemas; then those of the first ones go.
-    bench.run("second", 85, 6, killed=True, WO_CHECKPOINT_BYTES=16384, WO_CHECKPOINT_RATIO=0)
+    bench.run("second", 74, 4, killed=True, WO_CHECKPOINT_BYTES=16384, WO_CHECKPOINT_RATIO=0)
     store = bench.agree("a second schema and a kill")
     need([t["class"][1] for t in store.schema.tables if t["retired"]] == ["Leaving"], "retired")
-    bench.run("third", 91, 6, WO_CHECKPOINT_BYTES=16384, WO_CHECKPOINT_RATIO=0)
+    bench.run("third", 78, 4, WO_CHECKPOINT_BYTES=16384, WO_CHECKPOINT_RATIO=0)
     store = bench.agree("a third schema")
     need(store.schemas == 3 and not any(t["retired"] for t in store.schema.tables), "schemas", store.schemas)
     shutil.copytree(bench.data, bench.data + ".schemas")
-    bench.run("third", 97, 30, **SMALL)
+    bench.run("third", 82, 15, **SMALL)
     store = bench.agree("compaction over schemas")
     need(store.schemas == 1, "schemas", store.schemas)
-    bench.run("third", 127, 3, killed=True, **SMALL)
+    bench.run("third", 97, 3, killed=True, **SMALL)
     bench.agree("the last kill")
 
 
@@ -174,7 +174,7 @@ def tests_named(bench):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(10**9))
-    parser.add_argument("--changes", type=int, default=40, help="changed copies of each of two stores")
+    parser.add_argument("--changes", type=int, default=15, help="changed copies of each of two stores")
     parser.add_argument("--woc", default=os.environ.get("WOC", os.path.join(ROOT, "target/release/woc")))
     args = parser.parse_args()
     print(f"seed {args.seed}", flush=True)

@@ -62,6 +62,12 @@ fn format() {
     gate("format.py", &[]);
 }
 
+/// [SEM-8], [PLN-2]: an index never changes a result.
+#[test]
+fn queries() {
+    gate("queries.py", &["--programs", "4"]);
+}
+
 #[test]
 fn proc() {
     gate("proc-accept.sh", &[]);

@@ -27,7 +27,7 @@ fn prepared() -> Files {
     let store = open(&disk);
     for n in 1..=ROWS {
         assert_eq!(add(&store, &format!("{n:060}"), n), Ok(n));
-        if n % 3 == 0 {
+        if n.is_multiple_of(3) {
             let _ = store.delete(super::ITEM, n).unwrap();
         }
     }
@@ -39,7 +39,7 @@ fn prepared() -> Files {
 }
 
 fn is_there(n: u64) -> bool {
-    n % 3 != 0 && n <= ROWS
+    !n.is_multiple_of(3) && n <= ROWS
 }
 
 /// Whether the old program finds its own schema, and the old rows.
