@@ -12,7 +12,7 @@ use std::time::Duration;
 use corpus::{Finished, Report, command, finish, reports, root, woc};
 use libtest_mimic::{Arguments, Failed, Trial};
 
-const LIMIT: Duration = Duration::from_secs(10);
+const LIMIT: Duration = Duration::from_secs(60);
 /// Where the tables of a program are kept that is run with a store.
 const DATA: &str = "data";
 /// Where a program runs on several shards.

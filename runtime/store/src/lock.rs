@@ -3,6 +3,7 @@
 
 use crate::store::Slot;
 use crate::table::Table;
+use smallvec::SmallVec;
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 /// A panic leaves a lock usable: it surfaces as a trap of the fiber concerned, and the tables of the others go on.
@@ -19,9 +20,12 @@ pub(crate) fn only(slots: &[Slot], table: u32) -> Option<RwLockReadGuard<'_, Tab
     slots.get(table as usize).map(|slot| read(&slot.table))
 }
 
+/// A table by its number.
+type Held<'s> = (usize, RwLockReadGuard<'s, Table>);
+
 /// Tables locked for reading.
 pub(crate) struct Reading<'s> {
-    guards: Vec<(usize, RwLockReadGuard<'s, Table>)>,
+    guards: SmallVec<[Held<'s>; 2]>,
 }
 
 impl<'s> Reading<'s> {
@@ -40,7 +44,7 @@ impl<'s> Reading<'s> {
 pub(crate) struct Writing<'s> {
     own: usize,
     guard: RwLockWriteGuard<'s, Table>,
-    others: Vec<(usize, RwLockReadGuard<'s, Table>)>,
+    others: SmallVec<[Held<'s>; 2]>,
 }
 
 impl<'s> Writing<'s> {
@@ -49,7 +53,7 @@ impl<'s> Writing<'s> {
         let slot = slots.get(own)?;
         debug_assert!(others.is_sorted() && !others.contains(&own));
         let (before, after) = others.split_at(others.partition_point(|t| *t < own));
-        let mut held = Vec::with_capacity(others.len());
+        let mut held = SmallVec::new();
         let mut take = |tables: &[usize]| {
             held.extend(tables.iter().filter_map(|t| Some((*t, read(&slots.get(*t)?.table)))));
         };

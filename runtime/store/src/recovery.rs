@@ -14,7 +14,7 @@ use crate::record;
 use crate::rows::{Row, Rows};
 use crate::schema::{self, Check, Migration, Schema};
 use crate::store::{Seq, Store};
-use crate::table::{Table, entry, entry_cost};
+
 use crate::value::{Cell, Value};
 use abi::desc::Shapes;
 use abi::tables::TableDesc;
@@ -84,9 +84,12 @@ impl Store {
         let counters = loader.tables.iter().map(|table| table.next).collect();
         let mut encoded = Vec::new();
         loader.schema.encode(&mut encoded);
-        let mut store = loader.into_store(shapes, settings.memory)?;
-        if let Some((seq, reason)) = store.contradiction() {
-            return Err(damage_of(&*disk, seq, reason));
+        let (mut store, twice) = loader.into_store(shapes, settings.memory)?;
+        if let Some(seq) = twice {
+            return Err(damage_of(&*disk, seq, "another row has the same value in a unique column"));
+        }
+        if let Some(seq) = store.dangling() {
+            return Err(damage_of(&*disk, seq, "the row refers to one that is not there"));
         }
         let bell = Arc::new(Bell::default());
         let rung = Arc::clone(&bell);
@@ -229,7 +232,7 @@ impl Loader {
                 if known {
                     table.rows.remove(id);
                 }
-                table.rows.insert(id, values);
+                let _ = table.rows.insert(id, values);
                 table.rows.set_base(id, record.seq);
                 let _ = self.unfounded.remove(&(number, id));
             }
@@ -277,7 +280,8 @@ impl Loader {
             let columns = before.tables.get(number).map_or(0, |table| table.columns.len());
             for (id, row) in from.rows.iter() {
                 let values = (0..columns).map(|c| row.cell(c).to_value()).collect();
-                to.rows.insert(id, migration.row(number, values).map_err(|schema::Malformed| row.base())?);
+                let values = migration.row(number, values).map_err(|schema::Malformed| row.base())?;
+                let _ = to.rows.insert(id, values);
                 to.rows.set_base(id, row.base());
             }
         }
@@ -349,8 +353,9 @@ impl Loader {
         .map(Cell::to_value)
     }
 
-    /// Builds the program's tables.
-    fn into_store(self, shapes: &Shapes, memory: u64) -> Result<Store, OpenError> {
+    /// Builds the program's tables; the number of the record of a row that has the value of another one in a unique
+    /// column, if there is one.
+    fn into_store(self, shapes: &Shapes, memory: u64) -> Result<(Store, Option<Seq>), OpenError> {
         let mut number = 0;
         let logged = |desc: &TableDesc| {
             schema::is_stored(desc).then(|| {
@@ -360,38 +365,33 @@ impl Loader {
         };
         let store = Store::with(shapes.tables.clone(), shapes.queries.clone(), memory, logged);
         let mut loaded: Vec<Option<Loaded>> = self.tables.into_iter().map(Some).collect();
-        let mut cost = 0u64;
+        let (mut cost, mut twice) = (0, None);
         for slot in store.slots.iter() {
             let taken = slot.logged.and_then(|n| loaded.get_mut(usize::from(n))).and_then(Option::take);
             let Some(Loaded { rows, next }) = taken else { continue };
             let mut table = slot.table.write().unwrap_or_else(PoisonError::into_inner);
-            cost += build(&mut table, &slot.desc, rows, next);
+            let (bytes, id) = table.fill(rows, next);
+            cost += bytes as u64;
+            twice = twice.or_else(|| table.rows.get(id?).map(|row| row.base()));
         }
         if !store.memory.charge(i64::try_from(cost).unwrap_or(i64::MAX)) {
             return Err(OpenError::Memory(cost));
         }
-        Ok(store)
+        Ok((store, twice))
     }
 }
 
 impl Store {
-    /// A row that cannot be beside the others, by the number of its record, and why.
-    fn contradiction(&self) -> Option<(Seq, &'static str)> {
+    /// The number of the record of a row that refers to one which is not there.
+    fn dangling(&self) -> Option<Seq> {
         let tables = Reading::new(&self.slots, 0..self.slots.len());
         for (number, slot) in self.slots.iter().enumerate() {
             let Some(table) = tables.get(number) else { continue };
-            let base = |id: u64| table.rows.get(id).map_or(0, |row| row.base());
-            for (_, index) in &slot.unique {
-                let twice = table.indexes.get(*index).and_then(|set| key::twice(set.iter()));
-                if let Some(id) = twice {
-                    return Some((base(id), "another row has the same value in a unique column"));
-                }
-            }
             for (column, target) in slot.desc.columns.iter().enumerate().filter_map(|(i, c)| Some((i, c.refers?))) {
                 let Some(target) = tables.get(target as usize) else { continue };
                 let dangling = |row: Row<'_>| matches!(row.cell(column), Cell::Word(id) if !target.rows.contains(id));
                 if let Some((_, row)) = table.rows.iter().find(|(_, row)| dangling(*row)) {
-                    return Some((row.base(), "the row refers to one that is not there"));
+                    return Some(row.base());
                 }
             }
         }
@@ -433,23 +433,4 @@ pub(crate) fn places(disk: &dyn Disk, sought: BTreeSet<Seq>) -> Result<HashMap<S
         Err(Error::Fault(fault)) => Err(fault),
         Ok(_) | Err(Error::Stopped | Error::Damage(_)) => Ok(search.found),
     }
-}
-
-/// Gives a table its rows and builds its indexes; the memory they take.
-fn build(table: &mut Table, desc: &TableDesc, rows: Rows, next: u64) -> u64 {
-    let mut cost = 0;
-    let mut keys: Vec<Vec<key::Key>> = desc.indexes.iter().map(|_| Vec::new()).collect();
-    for (id, row) in rows.iter() {
-        cost += rows.cost((0..desc.columns.len()).map(|c| row.cell(c))) as u64;
-        for (index, keys) in desc.indexes.iter().zip(&mut keys) {
-            let key = entry(desc, &index.columns, id, |c| row.cell(c));
-            cost += entry_cost(&key) as u64;
-            keys.push(key);
-        }
-    }
-    // A tree is built from sorted entries at once.
-    table.indexes = keys.into_iter().map(|keys| keys.into_iter().collect()).collect();
-    table.rows = rows;
-    table.next = next;
-    cost
 }
