@@ -1,7 +1,7 @@
 """T17: the bound of memory. Tables are filled with fill.wo until a row is refused: that leaves no trace, there is room
 after deletions, a start under the same bound finds all rows, and by default the process stays within its group."""
 
-import os, re, subprocess
+import os, subprocess
 
 from bench import need
 
@@ -41,29 +41,36 @@ def bound(bench):
 
 
 def own_group():
-    """A directory in which control groups with a bound of memory can be made: version 2, in the group of this process."""
+    """A directory in which control groups with a bound of memory can be made, within the group of this process, and the
+    files that set the bound."""
     with open("/proc/self/mounts") as f:
-        mounts = [line.split(" ")[1] for line in f if line.split(" ")[2] == "cgroup2"]
+        mounts = [line.split(" ")[1:4] for line in f]
     with open("/proc/self/cgroup") as f:
-        own = re.search(r"^0::/(.*)$", f.read(), re.M)
-    for mount in mounts if own else []:
-        place = os.path.join(mount, own[1])
-        with open(os.path.join(place, "cgroup.subtree_control")) as f:
-            if "memory" in f.read().split() and os.access(place, os.W_OK):
-                return place
-    return None
+        own = [line.rstrip("\n").split(":", 2)[1:] for line in f]
+    for mount, system, options in mounts:
+        for controllers, path in own:
+            place = os.path.join(mount, path.lstrip("/"))
+            if not os.access(place, os.W_OK):
+                continue
+            if system == "cgroup" and "memory" in options.split(",") and "memory" in controllers.split(","):
+                return place, {"memory.limit_in_bytes": GROUP}
+            if system == "cgroup2" and not controllers:
+                with open(os.path.join(place, "cgroup.subtree_control")) as f:
+                    if "memory" in f.read().split():
+                        return place, {"memory.max": GROUP, "memory.swap.max": 0}
+    return None, {}
 
 
 def small_group(bench):
     """In a real group, if one can be made; and in any case where the system's files say that there is one: then what
     the process takes at most must be less."""
     sizes = (100_000,) if bench.short else (100_000, 1000, 40)
-    group, parent = None, own_group()
+    group, (parent, bounds) = None, own_group()
     if parent:
         group = os.path.join(parent, f"wo-crash-{os.getpid()}")
         os.mkdir(group)
         try:
-            for name, value in ("memory.max", GROUP), ("memory.swap.max", 0):
+            for name, value in bounds.items():
                 with open(os.path.join(group, name), "w") as f:
                     f.write(str(value))
             enter = ["sh", "-c", f'echo $$ > "{group}/cgroup.procs" && exec "$@"', "sh"]
