@@ -16,18 +16,6 @@ pub(crate) const ID: usize = 8;
 /// Bytes that fit into an entry itself.
 const INLINE: usize = 30;
 
-/// The row of an entry that has the same values, other than nil, as the one before it.
-pub(crate) fn twice<'k>(entries: impl Iterator<Item = &'k Key>) -> Option<u64> {
-    let mut before: &[u8] = &[];
-    for key in entries {
-        if key.values() == before && key.values().first() != Some(&NIL) {
-            return Some(key.id());
-        }
-        before = key.values();
-    }
-    None
-}
-
 /// An entry of an index: the columns' values, then the row's id. Most are short and need no memory of their own.
 #[derive(Clone, Debug)]
 pub(crate) enum Key {
@@ -105,8 +93,7 @@ pub(crate) fn put(out: &mut Vec<u8>, kind: ColumnKind, cell: Cell<'_>) {
         Cell::Nil => out.push(NIL),
         Cell::Word(word) => {
             out.push(SOME);
-            let ordered = if kind == ColumnKind::Float { float_order(word) } else { word ^ (1 << 63) };
-            out.extend_from_slice(&ordered.to_be_bytes());
+            out.extend_from_slice(&ordered(kind, word).to_be_bytes());
         }
         Cell::Bytes(bytes) => {
             out.push(SOME);
@@ -148,6 +135,11 @@ pub(crate) fn step_over(out: &mut Vec<u8>) {
         }
         let _ = out.pop();
     }
+}
+
+/// A number without a sign that comes where the word comes among the words of its kind.
+pub(crate) fn ordered(kind: ColumnKind, word: u64) -> u64 {
+    if kind == ColumnKind::Float { float_order(word) } else { word ^ (1 << 63) }
 }
 
 /// Negative to positive, -0.0 as 0.0, every NaN as the largest number.

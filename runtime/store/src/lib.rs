@@ -10,6 +10,7 @@ mod bytes;
 mod compact;
 pub mod disk;
 pub mod inspect;
+mod jobs;
 mod key;
 mod lock;
 pub mod log;

@@ -10,12 +10,14 @@ mod matching;
 mod migration;
 mod program;
 mod refusal;
+mod values;
 
 pub use matching::Malformed;
 pub use migration::{Check, Migration};
 pub use program::is_stored;
 pub(crate) use program::is_volatile;
 pub use refusal::Refusal;
+pub(crate) use values::Forms;
 
 use crate::value::{Cell, Value};
 use abi::tables::{ColumnKind, IndexDesc};
