@@ -6,10 +6,10 @@
 use crate::disk::Disk;
 use crate::log::{Error, Found, Kind, Objection, Preamble, Record, Visitor, scan};
 use std::mem;
-use std::sync::mpsc::{self, Receiver, SyncSender};
+use std::sync::mpsc::{self, Receiver, Sender, SyncSender};
 use std::thread;
 
-/// Bytes of bodies that are handed over at once: few enough for the allocator to use them again.
+/// Bytes of bodies that are handed over at once.
 const BATCH: usize = 64 << 10;
 /// Batches that may wait to be applied.
 const WAITING: usize = 8;
@@ -36,7 +36,8 @@ fn on_two_threads(
     apply: &mut dyn Visitor,
 ) -> Option<Result<Found, Error>> {
     let (pieces, read) = mpsc::sync_channel(WAITING);
-    let mut reader = Reader { check, pieces, batch: Batch::default() };
+    let (emptied, spare) = mpsc::channel();
+    let mut reader = Reader { check, pieces, spare, batch: Batch::default() };
     let read_all = move || {
         let found = scan(disk, &mut reader);
         // What precedes the end, or damage, is applied all the same.
@@ -45,7 +46,7 @@ fn on_two_threads(
     };
     thread::scope(|scope| {
         let reading = thread::Builder::new().name("reading".into()).spawn_scoped(scope, read_all).ok()?;
-        let applied = apply_all(&read, apply);
+        let applied = apply_all(&read, &emptied, apply);
         // The reader stops if it has more.
         drop(read);
         let found = reading.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
@@ -95,6 +96,11 @@ impl Batch {
         self.bodies.extend_from_slice(body);
     }
 
+    fn clear(&mut self) {
+        self.records.clear();
+        self.bodies.clear();
+    }
+
     fn records(&self) -> impl Iterator<Item = Record<'_>> {
         let mut rest = self.bodies.as_slice();
         self.records.iter().map(move |head| {
@@ -109,13 +115,15 @@ impl Batch {
 struct Reader<'v> {
     check: &'v mut (dyn Visitor + Send),
     pieces: SyncSender<Piece>,
+    /// Batches that have been applied, to be filled again: fresh memory costs more than what goes into it.
+    spare: Receiver<Batch>,
     batch: Batch,
 }
 
 impl Reader<'_> {
     fn hand_over(&mut self) -> Result<(), Objection> {
-        let batch = mem::take(&mut self.batch);
-        self.batch.bodies.reserve(BATCH);
+        let next = self.spare.try_recv().unwrap_or_default();
+        let batch = mem::replace(&mut self.batch, next);
         self.send(Piece::Records(batch))
     }
 
@@ -151,15 +159,22 @@ impl Visitor for Reader<'_> {
 }
 
 /// The error is an objection of `apply`.
-fn apply_all(read: &Receiver<Piece>, apply: &mut dyn Visitor) -> Result<(), Error> {
+fn apply_all(read: &Receiver<Piece>, emptied: &Sender<Batch>, apply: &mut dyn Visitor) -> Result<(), Error> {
     for piece in read {
         match piece {
             Piece::Segment(number, preamble) => {
                 apply.segment(number, &preamble).map_err(|objection| objection.to_segment(number))?;
             }
-            Piece::Records(batch) => batch
-                .records()
-                .try_for_each(|record| apply.record(&record).map_err(|objection| objection.to_record(&record)))?,
+            Piece::Records(mut batch) => {
+                for record in batch.records() {
+                    apply.record(&record).map_err(|objection| objection.to_record(&record))?;
+                }
+                if (1..=BATCH).contains(&batch.bodies.len()) {
+                    batch.clear();
+                    // The reader may be done.
+                    let _ = emptied.send(batch);
+                }
+            }
         }
     }
     Ok(())

@@ -78,16 +78,21 @@ impl Job {
 
 /// The rows with a value in a column, nil aside, that a row with a lower id has too; with the lowest of those ids.
 pub(super) fn twins(table: &Loaded, column: usize, kind: ColumnKind) -> Vec<(u64, u64)> {
-    // Equal hashes stand beside each other in the end, and only those values are compared.
+    // Equal hashes stand beside each other in the end, and only those values are compared: nearly always there are none.
     let state = RandomState::new();
+    let hash = |cell: Cell<'_>| match cell {
+        Cell::Nil => None,
+        Cell::Word(word) => Some(key::ordered(kind, word)),
+        Cell::Bytes(bytes) => Some(state.hash_one(bytes)),
+    };
     let mut hashes = Vec::with_capacity(usize::try_from(table.rows.len()).unwrap_or(0));
-    for (id, row) in table.rows.iter() {
-        match row.cell(column) {
-            Cell::Nil => {}
-            Cell::Word(word) => hashes.push((key::ordered(kind, word), id)),
-            Cell::Bytes(bytes) => hashes.push((state.hash_one(bytes), id)),
-        }
+    hashes.extend(table.rows.iter().filter_map(|(_, row)| hash(row.cell(column))));
+    hashes.sort_unstable();
+    if hashes.windows(2).all(|pair| matches!(pair, [a, b] if a != b)) {
+        return Vec::new();
     }
+    let hashed = table.rows.iter().filter_map(|(id, row)| Some((hash(row.cell(column))?, id)));
+    let mut hashes: Vec<(u64, u64)> = hashed.collect();
     hashes.sort_unstable();
     let mut twins = Vec::new();
     for group in hashes.chunk_by(|a, b| a.0 == b.0).filter(|group| group.len() > 1) {

@@ -1,0 +1,1 @@
+//! What a file makes a reader allocate is a small multiple of the file.
