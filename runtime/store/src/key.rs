@@ -142,6 +142,14 @@ pub(crate) fn ordered(kind: ColumnKind, word: u64) -> u64 {
     if kind == ColumnKind::Float { float_order(word) } else { word ^ (1 << 63) }
 }
 
+/// Whether two values are one key.
+pub(crate) fn same(kind: ColumnKind, a: Cell<'_>, b: Cell<'_>) -> bool {
+    match (a, b) {
+        (Cell::Word(a), Cell::Word(b)) => ordered(kind, a) == ordered(kind, b),
+        _ => a == b,
+    }
+}
+
 /// Negative to positive, -0.0 as 0.0, every NaN as the largest number.
 fn float_order(bits: u64) -> u64 {
     let float = f64::from_bits(bits);

@@ -9,6 +9,7 @@
 mod bytes;
 mod compact;
 pub mod disk;
+mod hash;
 pub mod inspect;
 mod jobs;
 mod key;

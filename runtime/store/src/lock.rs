@@ -19,20 +19,24 @@ pub(crate) fn only(slots: &[Slot], table: u32) -> Option<RwLockReadGuard<'_, Tab
     slots.get(table as usize).map(|slot| read(&slot.table))
 }
 
-/// Tables locked for reading.
+/// Tables locked for reading: one, mostly, which needs no list.
 pub(crate) struct Reading<'s> {
-    guards: Vec<(usize, RwLockReadGuard<'s, Table>)>,
+    first: Option<Held<'s>>,
+    others: Vec<Held<'s>>,
 }
+
+/// A table by its number.
+type Held<'s> = (usize, RwLockReadGuard<'s, Table>);
 
 impl<'s> Reading<'s> {
     /// `tables` is ascending, each once.
     pub fn new(slots: &'s [Slot], tables: impl Iterator<Item = usize>) -> Reading<'s> {
-        let guards = tables.filter_map(|t| Some((t, read(&slots.get(t)?.table)))).collect();
-        Reading { guards }
+        let mut held = tables.filter_map(|t| Some((t, read(&slots.get(t)?.table))));
+        Reading { first: held.next(), others: held.collect() }
     }
 
     pub fn get(&self, table: usize) -> Option<&Table> {
-        self.guards.iter().find(|(t, _)| *t == table).map(|(_, guard)| &**guard)
+        self.first.iter().chain(&self.others).find(|(t, _)| *t == table).map(|(_, guard)| &**guard)
     }
 }
 
@@ -40,7 +44,7 @@ impl<'s> Reading<'s> {
 pub(crate) struct Writing<'s> {
     own: usize,
     guard: RwLockWriteGuard<'s, Table>,
-    others: Vec<(usize, RwLockReadGuard<'s, Table>)>,
+    others: Vec<Held<'s>>,
 }
 
 impl<'s> Writing<'s> {

@@ -7,15 +7,16 @@ use crate::order::{Item, Sorter, put_key};
 use crate::rows::Row;
 use crate::store::{Refusal, Store, reference};
 use crate::table::{Table, kind};
-use crate::value::{Cell, Value};
+use crate::value::Cell;
 use abi::tables::{Access, ColumnKind, CompareOp, Condition, Ordering, Path, PathEnd, QueryDesc, TableDesc};
+use std::cell::Cell as Counter;
 use std::ops::ControlFlow;
 
 /// What a query is asked with.
 #[derive(Debug, Default)]
 pub struct Operands<'a> {
     /// By field of the operands' object.
-    pub values: Vec<Value>,
+    pub values: Vec<Cell<'a>>,
     /// The ids of a list that is the source.
     pub list: &'a [u64],
     /// The row whose backlink is the source.
@@ -50,42 +51,55 @@ struct Run<'q> {
     locks: Reading<'q>,
     operands: &'q Operands<'q>,
     tests: Vec<Test<'q>>,
+    /// Rows and index entries that it has looked at.
+    seen: Counter<u64>,
 }
 
 impl Store {
-    /// Evaluates the query of this number; `None`: `sink` has run out of memory.
-    pub fn query(&self, query: u32, operands: &Operands<'_>, sink: &mut dyn Sink) -> Result<Option<()>, Refusal> {
-        self.evaluate(self.queries.get(query as usize).ok_or(Refusal::NoRow)?, operands, sink)
+    /// Evaluates the query of this number; `None`: `sink` has run out of memory. Adds the rows and index entries that it
+    /// has looked at to `seen`.
+    pub fn query(
+        &self,
+        query: u32,
+        operands: &Operands<'_>,
+        sink: &mut dyn Sink,
+        seen: &mut u64,
+    ) -> Result<Option<()>, Refusal> {
+        self.evaluate(self.queries.get(query as usize).ok_or(Refusal::NoRow)?, operands, sink, seen)
     }
 
-    /// How many rows the query of this number would give.
-    pub fn count(&self, query: u32, operands: &Operands<'_>) -> Result<u64, Refusal> {
-        self.count_rows(self.queries.get(query as usize).ok_or(Refusal::NoRow)?, operands)
+    /// How many rows the query of this number would give; `seen` as for `query`.
+    pub fn count(&self, query: u32, operands: &Operands<'_>, seen: &mut u64) -> Result<u64, Refusal> {
+        self.count_rows(self.queries.get(query as usize).ok_or(Refusal::NoRow)?, operands, seen)
     }
 
-    /// Evaluates a query; `None`: `sink` has run out of memory.
+    /// `query` with a description that asks for the order of no unique index unless one of the store's queries does.
     pub fn evaluate(
         &self,
         query: &QueryDesc,
         operands: &Operands<'_>,
         sink: &mut dyn Sink,
+        seen: &mut u64,
     ) -> Result<Option<()>, Refusal> {
         let run = self.start(query, operands).ok_or(Refusal::NoRow)?;
         if operands.take == Some(0) {
             return Ok(Some(()));
         }
-        match query.ordering {
+        let result = match query.ordering {
             Ordering::None | Ordering::Index { .. } => run.stream(sink),
             Ordering::Heap | Ordering::Sort => run.sort(sink),
-        }
+        };
+        *seen += run.seen.get();
+        result
     }
 
-    /// How many rows a query would give.
-    pub fn count_rows(&self, query: &QueryDesc, operands: &Operands<'_>) -> Result<u64, Refusal> {
+    /// `count` as `evaluate`.
+    pub fn count_rows(&self, query: &QueryDesc, operands: &Operands<'_>, seen: &mut u64) -> Result<u64, Refusal> {
         let run = self.start(query, operands).ok_or(Refusal::NoRow)?;
         let limit = operands.take.map_or(u64::MAX, |take| take.saturating_add(operands.skip));
-        let found = if run.tests.is_empty() { run.count_candidates()? } else { run.count_rows(limit)? };
-        Ok(found.min(limit).saturating_sub(operands.skip))
+        let found = if run.tests.is_empty() { run.count_candidates() } else { run.count_rows(limit) };
+        *seen += run.seen.get();
+        Ok(found?.min(limit).saturating_sub(operands.skip))
     }
 
     fn start<'q>(&'q self, query: &'q QueryDesc, operands: &'q Operands<'q>) -> Option<Run<'q>> {
@@ -98,7 +112,7 @@ impl Store {
         };
         let tests = query.conditions.iter().filter(|c| !c.binds).map(test).collect();
         let locks = Reading::new(&self.slots, query.tables.iter().map(|t| *t as usize));
-        Some(Run { store: self, query, desc, locks, operands, tests })
+        Some(Run { store: self, query, desc, locks, operands, tests, seen: Counter::new(0) })
     }
 
     /// The kind of the values at the end of a path.
@@ -116,8 +130,16 @@ impl Store {
 }
 
 fn operand<'q>(operands: &'q Operands<'q>, condition: &Condition) -> Cell<'q> {
-    let value = condition.operand.and_then(|at| operands.values.get(at as usize));
-    value.map_or(Cell::Nil, Value::cell)
+    condition.operand.and_then(|at| operands.values.get(at as usize)).copied().unwrap_or(Cell::Nil)
+}
+
+/// Whether a query goes through an index of its table in order, which a lookup of one value does not need.
+pub(crate) fn asks_order(query: &QueryDesc, index: usize, columns: usize) -> bool {
+    match query.access {
+        Access::Walk { index: used } | Access::Backlink { index: used } => used as usize == index,
+        Access::Index { index: used, equal, .. } => used as usize == index && (equal as usize) < columns,
+        Access::Scan | Access::List => false,
+    }
 }
 
 impl<'q> Run<'q> {
@@ -143,7 +165,9 @@ impl<'q> Run<'q> {
             PathEnd::Referrers { table, index } => {
                 let _ = self.row(number, id, row)?;
                 let referring = self.locks.get(table as usize).ok_or(Refusal::NoRow)?;
-                Ok(Cell::Word(referring.beginning(index as usize, &reference(id)).count() as u64))
+                let count = referring.beginning(index as usize, &reference(id)).count() as u64;
+                self.seen.set(self.seen.get() + count);
+                Ok(Cell::Word(count))
             }
         }
     }
@@ -163,10 +187,13 @@ impl<'q> Run<'q> {
 
     /// Calls `visit` with the rows that fulfil all conditions, in the order of the access.
     fn each_row<'r>(&'r self, visit: &mut dyn FnMut(u64, Option<Row<'r>>) -> Step) -> Result<(), Refusal> {
-        let walk = self.each_candidate(&mut |id, row| match self.fulfils(id, row) {
-            Ok(true) => visit(id, row),
-            Ok(false) => Step::Continue(()),
-            Err(refusal) => Step::Break(Err(refusal)),
+        let walk = self.each_candidate(&mut |id, row| {
+            self.seen.set(self.seen.get() + 1);
+            match self.fulfils(id, row) {
+                Ok(true) => visit(id, row),
+                Ok(false) => Step::Continue(()),
+                Err(refusal) => Step::Break(Err(refusal)),
+            }
         });
         match walk {
             Step::Continue(()) => Ok(()),
@@ -179,7 +206,10 @@ impl<'q> Run<'q> {
             Ok(table) => table,
             Err(refusal) => return Step::Break(Err(refusal)),
         };
-        let (index, start, end) = match &self.query.access {
+        if let Some(found) = self.lookup(table) {
+            return found.map_or(Step::Continue(()), |row| visit(row.id(), Some(row)));
+        }
+        let (index, start, mut end) = match &self.query.access {
             Access::Scan => return table.rows.iter().try_for_each(|(id, row)| visit(id, Some(row))),
             Access::List => return self.operands.list.iter().try_for_each(|id| visit(*id, None)),
             _ => match self.span() {
@@ -192,18 +222,13 @@ impl<'q> Run<'q> {
             Ordering::Index { desc: false } => {
                 table.entries(index, &start, &end).try_for_each(|key| visit(key.id(), None))
             }
+            // Entries with equal values come by ascending id all the same.
             Ordering::Index { desc: true } => {
-                // Entries with equal values come by descending id: each such group is turned round.
-                let mut group: Vec<u64> = Vec::new();
-                let mut values: &[u8] = &[];
-                for key in table.entries(index, &start, &end).rev() {
-                    if key.values() != values {
-                        values = key.values();
-                        group.drain(..).rev().try_for_each(|id| visit(id, None))?;
-                    }
-                    group.push(key.id());
+                while let Some(last) = table.entries(index, &start, &end).next_back() {
+                    table.beginning(index, last.values()).try_for_each(|key| visit(key.id(), None))?;
+                    end = last.values().to_vec();
                 }
-                group.drain(..).rev().try_for_each(|id| visit(id, None))
+                Step::Continue(())
             }
             Ordering::None if !self.all_equal(index) => {
                 let mut ids: Vec<u64> = table.entries(index, &start, &end).map(key::Key::id).collect();
@@ -215,6 +240,27 @@ impl<'q> Run<'q> {
                 table.entries(index, &start, &end).try_for_each(|key| visit(key.id(), None))
             }
         }
+    }
+
+    /// The row, if there is one, where the access binds a unique column to a value other than nil.
+    fn lookup<'r>(&'r self, table: &'r Table) -> Option<Option<Row<'r>>> {
+        let Access::Index { index, equal: 1, .. } = self.query.access else { return None };
+        let column = table.unique_column(index as usize)?;
+        let value = self.bound(column)?;
+        let is_nan = is_nan(kind(self.desc, column), value);
+        (value != Cell::Nil).then(|| table.find(index as usize, value).filter(|_| !is_nan))
+    }
+
+    /// What the access binds a column to by `==`.
+    fn bound(&self, column: usize) -> Option<Cell<'q>> {
+        let condition = self.binding(column).find(|c| c.op == CompareOp::Eq)?;
+        Some(operand(self.operands, condition))
+    }
+
+    /// The conditions on a column that the access guarantees.
+    fn binding(&self, column: usize) -> impl Iterator<Item = &'q Condition> + use<'q> {
+        let end = PathEnd::Column(column as u32);
+        self.query.conditions.iter().filter(move |c| c.binds && c.path.steps.is_empty() && c.path.end == end)
     }
 
     /// Whether the access binds all columns of the index by `==`.
@@ -245,15 +291,10 @@ impl<'q> Run<'q> {
             Access::Index { index, equal, range } => (index as usize, equal as usize, range),
         };
         let columns = self.desc.indexes.get(index).map_or(&[][..], |index| &index.columns);
-        let bound = |column: u32| {
-            let end = PathEnd::Column(column);
-            self.query.conditions.iter().filter(move |c| c.binds && c.path.steps.is_empty() && c.path.end == end)
-        };
         let mut prefix = Vec::with_capacity(40);
         for column in columns.iter().take(equal) {
             let kind = kind(self.desc, *column as usize);
-            let Some(condition) = bound(*column).find(|c| c.op == CompareOp::Eq) else { return Ok(None) };
-            let value = operand(self.operands, condition);
+            let Some(value) = self.bound(*column as usize) else { return Ok(None) };
             if is_nan(kind, value) {
                 return Ok(None);
             }
@@ -281,7 +322,7 @@ impl<'q> Run<'q> {
         } else {
             end = behind(start.clone());
         }
-        for condition in bound(*column).filter(|c| c.op != CompareOp::Eq) {
+        for condition in self.binding(*column as usize).filter(|c| c.op != CompareOp::Eq) {
             let value = operand(self.operands, condition);
             if value == Cell::Nil || is_nan(kind, value) {
                 return Ok(None);
@@ -298,12 +339,17 @@ impl<'q> Run<'q> {
     }
 
     fn count_candidates(&self) -> Result<u64, Refusal> {
+        if let Some(found) = self.lookup(self.table()?) {
+            return Ok(u64::from(found.is_some()));
+        }
         match &self.query.access {
             Access::Scan => Ok(self.table()?.rows.len()),
             Access::List => Ok(self.operands.list.len() as u64),
             _ => {
                 let Some((index, start, end)) = self.span()? else { return Ok(0) };
-                Ok(self.table()?.entries(index, &start, &end).count() as u64)
+                let found = self.table()?.entries(index, &start, &end).count() as u64;
+                self.seen.set(found);
+                Ok(found)
             }
         }
     }

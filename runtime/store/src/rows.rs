@@ -1,7 +1,10 @@
-//! The rows of one table: pages of fixed-width rows with bytes behind pointers, and the places of rows by id.
+//! The rows of one table: pages of rows of equal width, and the places of rows by id.
 //!
-//! Rows that go leave places which new rows take; a page without rows is given back. Ids are dense, so their map is made
-//! of runs of places, found in a tree by the ids' upper bits: it is walked in ascending order of ids.
+//! A row is contiguous: the bits that say which words are not nil, the columns, its id and, in a table with a log, the
+//! number of a record. Short bytes lie in the row, so that most rows are one or two cache lines and nothing else; long
+//! ones lie beside their page. Rows that go leave places which new rows take; a page without rows is given back. Ids are
+//! dense, so their map is made of runs of places, found in a tree by the ids' upper bits: it is walked in ascending order
+//! of ids.
 
 use crate::record;
 use crate::value::{Cell, Value};
@@ -12,18 +15,26 @@ use std::collections::{BTreeMap, BTreeSet};
 const PAGE: usize = 64;
 /// Ids of a run.
 const RUN: u64 = 256;
+/// Places are numbered with 32 bits; one number is spare.
+const MAX_ROWS: u64 = u32::MAX as u64 - PAGE as u64;
+
+const WORD: usize = size_of::<u64>();
+/// Bytes of a column of bytes: what it holds, or the number of its long bytes, and last the tag.
+const SLOT: usize = 16;
+/// Most bytes that lie in the row; a tag up to here is their number.
+const INLINE: usize = SLOT - 1;
+const LONG: u8 = INLINE as u8 + 1;
+const NIL: u8 = INLINE as u8 + 2;
 
 /// Memory of a row beside its columns: its entry in the map of ids, its part of what pages and runs need themselves.
 const ROW_COST: usize = 16;
-/// Memory of bytes beside their number.
-const BYTES_COST: usize = 16;
+/// Memory of long bytes beside their number: their entry in the page, and what the allocator rounds up.
+const LONG_COST: usize = 32;
 
-/// Where a column is in a row.
+/// Where a column is in a row, and the bit that says that a nullable word is not nil.
 #[derive(Clone, Copy, Debug)]
 enum Place {
-    /// Number of its word; the bit that says that it is not nil, for nullable ones.
     Word(usize, Option<usize>),
-    /// Its number among those of this kind; whether it is nullable.
     Bytes(usize, bool),
 }
 
@@ -36,8 +47,10 @@ impl Place {
 #[derive(Debug)]
 struct Page {
     used: u64,
-    words: Box<[u64]>,
-    bytes: Box<[Option<Box<[u8]>>]>,
+    rows: Box<[u8]>,
+    /// Bytes of its rows that are too long for them, and which numbers are free.
+    long: Vec<Box<[u8]>>,
+    free: Vec<u32>,
 }
 
 #[derive(Debug)]
@@ -50,10 +63,10 @@ struct Run {
 #[derive(Debug)]
 pub(crate) struct Rows {
     columns: Box<[Place]>,
-    /// Words of a row, those of its bits first, that of its number in the log last.
-    words: usize,
-    bytes: usize,
-    logged: bool,
+    /// Bytes of a row, its id before its number in the log.
+    width: usize,
+    id_at: usize,
+    base_at: Option<usize>,
     pages: Vec<Option<Page>>,
     /// Pages with room; pages that were given back.
     open: BTreeSet<u32>,
@@ -68,14 +81,18 @@ pub(crate) struct Rows {
 #[derive(Clone, Copy)]
 pub(crate) struct Row<'a> {
     rows: &'a Rows,
-    words: &'a [u64],
-    bytes: &'a [Option<Box<[u8]>>],
+    page: &'a Page,
+    bytes: &'a [u8],
 }
 
 impl<'a> Row<'a> {
+    pub fn id(&self) -> u64 {
+        word(self.bytes, self.rows.id_at)
+    }
+
     /// The number of the last record that holds all of the row; 0 where rows have none.
     pub fn base(&self) -> u64 {
-        self.words.last().copied().filter(|_| self.rows.logged).unwrap_or(0)
+        self.rows.base_at.map_or(0, |at| word(self.bytes, at))
     }
 
     /// The values of all columns.
@@ -90,20 +107,90 @@ impl<'a> Row<'a> {
 
     pub fn cell(&self, column: usize) -> Cell<'a> {
         match self.rows.columns.get(column) {
-            Some(Place::Word(at, bit)) => {
-                let present =
-                    bit.is_none_or(|bit| self.words.get(bit / 64).is_some_and(|bits| bits >> (bit % 64) & 1 == 1));
-                match self.words.get(*at) {
-                    Some(word) if present => Cell::Word(*word),
-                    _ => Cell::Nil,
-                }
+            Some(Place::Word(at, bit)) if bit.is_none_or(|bit| self.has_bit(bit)) => Cell::Word(word(self.bytes, *at)),
+            Some(Place::Bytes(at, _)) => {
+                let Some(slot) = self.bytes.get(*at..*at + SLOT) else { return Cell::Nil };
+                let bytes = match slot.last().copied().unwrap_or(NIL) {
+                    NIL => None,
+                    LONG => self.page.long.get(long_number(slot)).map(|bytes| &**bytes),
+                    len => slot.get(..usize::from(len)),
+                };
+                bytes.map_or(Cell::Nil, Cell::Bytes)
             }
-            Some(Place::Bytes(at, _)) => match self.bytes.get(*at) {
-                Some(Some(bytes)) => Cell::Bytes(bytes),
-                _ => Cell::Nil,
-            },
-            None => Cell::Nil,
+            _ => Cell::Nil,
         }
+    }
+
+    fn has_bit(&self, bit: usize) -> bool {
+        self.bytes.get(bit / 8).is_some_and(|bits| bits >> (bit % 8) & 1 == 1)
+    }
+}
+
+/// A word of a row.
+fn word(row: &[u8], at: usize) -> u64 {
+    row.get(at..).and_then(|rest| rest.first_chunk()).map_or(0, |bytes| u64::from_le_bytes(*bytes))
+}
+
+fn put_word(row: &mut [u8], at: usize, word: u64) {
+    if let Some(place) = row.get_mut(at..).and_then(|rest| rest.first_chunk_mut()) {
+        *place = word.to_le_bytes();
+    }
+}
+
+/// The number among a page's long bytes that a slot names, if its tag says that it names one.
+fn long_number(slot: &[u8]) -> usize {
+    slot.first_chunk().map_or(usize::MAX, |number| u32::from_le_bytes(*number) as usize)
+}
+
+impl Page {
+    fn new(width: usize) -> Page {
+        Page { used: 0, rows: vec![0; PAGE * width].into(), long: Vec::new(), free: Vec::new() }
+    }
+
+    /// Fills a slot; what it named before is to be dropped first.
+    fn fill(&mut self, at: usize, value: Option<Box<[u8]>>) {
+        let mut slot = [0; SLOT];
+        let tag = match value {
+            None => NIL,
+            Some(bytes) => match slot.get_mut(..bytes.len()) {
+                Some(place) if bytes.len() <= INLINE => {
+                    place.copy_from_slice(&bytes);
+                    bytes.len() as u8
+                }
+                _ => {
+                    let number = self.keep(bytes);
+                    slot[..4].copy_from_slice(&number.to_le_bytes());
+                    LONG
+                }
+            },
+        };
+        slot[INLINE] = tag;
+        if let Some(place) = self.rows.get_mut(at..at + SLOT) {
+            place.copy_from_slice(&slot);
+        }
+    }
+
+    /// Drops the long bytes that a slot names.
+    fn drop_long(&mut self, at: usize) {
+        let Some(slot) = self.rows.get(at..at + SLOT) else { return };
+        if slot.last() == Some(&LONG)
+            && let Some(bytes) = self.long.get_mut(long_number(slot))
+        {
+            *bytes = Box::default();
+            self.free.push(long_number(slot) as u32);
+        }
+    }
+
+    /// The number of long bytes, which has one for each column of each row at most.
+    fn keep(&mut self, bytes: Box<[u8]>) -> u32 {
+        if let Some(number) = self.free.pop()
+            && let Some(place) = self.long.get_mut(number as usize)
+        {
+            *place = bytes;
+            return number;
+        }
+        self.long.push(bytes);
+        self.long.len() as u32 - 1
     }
 }
 
@@ -112,24 +199,28 @@ impl Rows {
     pub fn new(columns: impl Iterator<Item = (ColumnKind, bool)> + Clone, logged: bool) -> Rows {
         let is_word = |kind: ColumnKind| matches!(kind, ColumnKind::Int | ColumnKind::Float);
         let bits = columns.clone().filter(|(kind, nullable)| is_word(*kind) && *nullable).count();
-        let (mut words, mut bytes, mut bit) = (bits.div_ceil(64), 0, 0);
+        let (mut width, mut bit) = (bits.div_ceil(64) * WORD, 0);
+        let mut place = |bytes| {
+            width += bytes;
+            width - bytes
+        };
         let mut places = Vec::new();
         for (kind, nullable) in columns {
             places.push(if is_word(kind) {
                 let own = nullable.then_some(bit);
                 bit += usize::from(nullable);
-                words += 1;
-                Place::Word(words - 1, own)
+                Place::Word(place(WORD), own)
             } else {
-                bytes += 1;
-                Place::Bytes(bytes - 1, nullable)
+                Place::Bytes(place(SLOT), nullable)
             });
         }
+        let id_at = place(WORD);
+        let base_at = logged.then(|| place(WORD));
         Rows {
             columns: places.into(),
-            logged,
-            words: words + usize::from(logged),
-            bytes,
+            width,
+            id_at,
+            base_at,
             pages: Vec::new(),
             open: BTreeSet::new(),
             vacant: BTreeSet::new(),
@@ -141,6 +232,10 @@ impl Rows {
 
     pub fn len(&self) -> u64 {
         self.len
+    }
+
+    pub fn is_full(&self) -> bool {
+        self.len >= MAX_ROWS
     }
 
     /// Bytes that the log would take if it held each row once.
@@ -155,50 +250,45 @@ impl Rows {
 
     /// Memory that a row with these values takes.
     pub fn cost<'a>(&self, cells: impl Iterator<Item = Cell<'a>>) -> usize {
-        let bytes: usize = cells.map(bytes_cost).sum();
-        ROW_COST + 8 * self.words + size_of::<Option<Box<[u8]>>>() * self.bytes + bytes
+        ROW_COST + self.width + cells.map(long_cost).sum::<usize>()
     }
 
-    fn place(&self, id: u64) -> Option<usize> {
+    /// Where the row of an id is.
+    pub fn place(&self, id: u64) -> Option<u32> {
         let place = self.runs.get(&(id / RUN))?.places.get((id % RUN) as usize)?;
-        (*place as usize).checked_sub(1)
+        place.checked_sub(1)
     }
 
     pub fn contains(&self, id: u64) -> bool {
         self.place(id).is_some()
     }
 
-    fn at(&self, place: usize) -> Option<Row<'_>> {
-        let page = self.pages.get(place / PAGE)?.as_ref()?;
-        let at = place % PAGE;
-        let words = page.words.get(at * self.words..(at + 1) * self.words)?;
-        let bytes = page.bytes.get(at * self.bytes..(at + 1) * self.bytes)?;
-        Some(Row { rows: self, words, bytes })
+    /// The row of a place that `place` or `insert` has given.
+    pub fn at(&self, place: u32) -> Option<Row<'_>> {
+        let (page, at) = (place as usize / PAGE, place as usize % PAGE * self.width);
+        let page = self.pages.get(page)?.as_ref()?;
+        Some(Row { rows: self, page, bytes: page.rows.get(at..at + self.width)? })
     }
 
     pub fn get(&self, id: u64) -> Option<Row<'_>> {
         self.at(self.place(id)?)
     }
 
-    /// All rows with their ids, by ascending id.
+    /// All rows, by ascending id.
     pub fn iter(&self) -> impl Iterator<Item = (u64, Row<'_>)> {
         self.runs.iter().flat_map(move |(run, r)| {
             (run * RUN..)
                 .zip(r.places.iter())
-                .filter_map(move |(id, place)| Some((id, self.at((*place as usize).checked_sub(1)?)?)))
+                .filter_map(move |(id, place)| Some((id, self.at(place.checked_sub(1)?)?)))
         })
     }
 
     /// A place for a row, marked as used.
-    fn take_place(&mut self) -> usize {
+    fn take_place(&mut self) -> u32 {
         let number = match self.open.first() {
             Some(open) => *open,
             None => {
-                let page = Page {
-                    used: 0,
-                    words: vec![0; PAGE * self.words].into(),
-                    bytes: std::iter::repeat_with(|| None).take(PAGE * self.bytes).collect(),
-                };
+                let page = Page::new(self.width);
                 let number = match self.vacant.pop_first() {
                     Some(number) => {
                         if let Some(slot) = self.pages.get_mut(number as usize) {
@@ -208,7 +298,7 @@ impl Rows {
                     }
                     None => {
                         self.pages.push(Some(page));
-                        u32::try_from(self.pages.len() - 1).unwrap_or(u32::MAX)
+                        self.pages.len() as u32 - 1
                     }
                 };
                 let _ = self.open.insert(number);
@@ -221,73 +311,76 @@ impl Rows {
         if page.used == u64::MAX {
             let _ = self.open.remove(&number);
         }
-        number as usize * PAGE + at as usize
+        number * PAGE as u32 + at
     }
 
-    /// Adds a row under an id that no row has.
-    pub fn insert(&mut self, id: u64, values: Vec<Value>) {
+    /// The page of a place, and where the place begins in it.
+    fn page_mut(&mut self, place: u32) -> Option<(&mut Page, usize)> {
+        let at = place as usize % PAGE * self.width;
+        Some((self.pages.get_mut(place as usize / PAGE)?.as_mut()?, at))
+    }
+
+    /// Adds a row under an id that no row has, unless the rows are full; its place.
+    pub fn insert(&mut self, id: u64, values: Vec<Value>) -> u32 {
+        debug_assert!(!self.is_full());
         self.encoded += self.record_size(values.iter().map(Value::cell));
         let place = self.take_place();
         for (column, value) in values.into_iter().enumerate() {
             self.write(place, column, value);
         }
+        let id_at = self.id_at;
+        if let Some((page, at)) = self.page_mut(place) {
+            put_word(&mut page.rows, at + id_at, id);
+        }
         let run = self.runs.entry(id / RUN).or_insert_with(|| Run { live: 0, places: vec![0; RUN as usize].into() });
         if let Some(slot) = run.places.get_mut((id % RUN) as usize) {
-            *slot = u32::try_from(place + 1).unwrap_or(u32::MAX);
+            *slot = place + 1;
             run.live += 1;
             self.len += 1;
         }
+        place
     }
 
-    fn write(&mut self, place: usize, column: usize, value: Value) {
-        let Some(Some(page)) = self.pages.get_mut(place / PAGE) else { return };
-        let at = place % PAGE;
-        match self.columns.get(column) {
-            Some(Place::Word(word, bit)) => {
-                let Some(words) = page.words.get_mut(at * self.words..(at + 1) * self.words) else { return };
-                let (present, new) = match value {
-                    Value::Word(new) => (1, new),
-                    Value::Nil | Value::Bytes(_) => (0, 0),
-                };
-                if let Some(slot) = words.get_mut(*word) {
-                    *slot = new;
-                }
+    /// Fills a column that names no long bytes.
+    fn write(&mut self, place: u32, column: usize, value: Value) {
+        let Some(column) = self.columns.get(column).copied() else { return };
+        let Some((page, at)) = self.page_mut(place) else { return };
+        match (column, value) {
+            (Place::Word(word, bit), value) => {
+                let new = if let Value::Word(new) = value { new } else { 0 };
+                put_word(&mut page.rows, at + word, new);
                 if let Some(bit) = bit
-                    && let Some(bits) = words.get_mut(bit / 64)
+                    && let Some(bits) = page.rows.get_mut(at + bit / 8)
                 {
-                    *bits = *bits & !(1 << (bit % 64)) | present << (bit % 64);
+                    let present = u8::from(matches!(value, Value::Word(_)));
+                    *bits = *bits & !(1 << (bit % 8)) | present << (bit % 8);
                 }
             }
-            Some(Place::Bytes(i, _)) => {
-                if let Some(slot) = page.bytes.get_mut(at * self.bytes + i) {
-                    *slot = match value {
-                        Value::Bytes(bytes) => Some(bytes),
-                        Value::Nil | Value::Word(_) => None,
-                    };
-                }
-            }
-            None => {}
+            (Place::Bytes(slot, _), Value::Bytes(bytes)) => page.fill(at + slot, Some(bytes)),
+            (Place::Bytes(slot, _), Value::Nil | Value::Word(_)) => page.fill(at + slot, None),
         }
     }
 
     pub fn set(&mut self, id: u64, column: usize, value: Value) {
         let Some(place) = self.place(id) else { return };
+        let known = self.columns.get(column).copied();
         // A word that is never nil takes as many bytes as any other.
-        let varies = !matches!(self.columns.get(column), Some(Place::Word(_, None)));
+        let varies = !matches!(known, Some(Place::Word(_, None)));
         let size = |rows: &Rows| if varies { rows.at(place).map_or(0, Row::record_size) } else { 0 };
         let before = size(self);
+        if let (Some(Place::Bytes(slot, _)), Some((page, at))) = (known, self.page_mut(place)) {
+            page.drop_long(at + slot);
+        }
         self.write(place, column, value);
         self.encoded = self.encoded - before + size(self);
     }
 
     /// Notes the number of the last record that holds all of the row.
     pub fn set_base(&mut self, id: u64, seq: u64) {
-        debug_assert!(self.logged);
         let Some(place) = self.place(id) else { return };
-        let (words, at) = (self.words, place % PAGE);
-        let page = self.pages.get_mut(place / PAGE).and_then(Option::as_mut);
-        if let Some(word) = page.and_then(|page| page.words.get_mut((at + 1) * words - 1)) {
-            *word = seq;
+        let Some(base_at) = self.base_at else { return };
+        if let Some((page, at)) = self.page_mut(place) {
+            put_word(&mut page.rows, at + base_at, seq);
         }
     }
 
@@ -304,27 +397,29 @@ impl Rows {
             }
         }
         self.len -= 1;
-        let number = u32::try_from(place / PAGE).unwrap_or(u32::MAX);
-        let Some(slot) = self.pages.get_mut(place / PAGE) else { return };
+        let (number, at) = (place / PAGE as u32, place as usize % PAGE * self.width);
+        let Some(slot) = self.pages.get_mut(number as usize) else { return };
         let Some(page) = slot else { return };
-        page.used &= !(1 << (place % PAGE));
+        page.used &= !(1 << (place % PAGE as u32));
         if page.used == 0 {
             *slot = None;
             let _ = self.open.remove(&number);
             let _ = self.vacant.insert(number);
             return;
         }
-        if let Some(bytes) = page.bytes.get_mut(place % PAGE * self.bytes..(place % PAGE + 1) * self.bytes) {
-            bytes.fill_with(|| None);
+        for column in &self.columns {
+            if let Place::Bytes(slot, _) = column {
+                page.drop_long(at + slot);
+            }
         }
         let _ = self.open.insert(number);
     }
 }
 
 /// Memory of a value beside its place in the row.
-pub(crate) fn bytes_cost(cell: Cell<'_>) -> usize {
+pub(crate) fn long_cost(cell: Cell<'_>) -> usize {
     match cell {
-        Cell::Bytes(bytes) => bytes.len() + BYTES_COST,
-        Cell::Nil | Cell::Word(_) => 0,
+        Cell::Bytes(bytes) if bytes.len() > INLINE => bytes.len() + LONG_COST,
+        Cell::Nil | Cell::Word(_) | Cell::Bytes(_) => 0,
     }
 }

@@ -6,9 +6,9 @@ use crate::key;
 use crate::lock::{Reading, Writing, only};
 use crate::log::{self, Kind, Log};
 use crate::memory::Memory;
+use crate::query;
 use crate::record;
-use crate::rows::bytes_cost;
-use crate::table::{Table, entry, entry_cost, kind};
+use crate::table::Table;
 use crate::value::{Cell, Value};
 use abi::tables::{QueryDesc, TableDesc};
 use std::sync::{Arc, RwLock};
@@ -93,6 +93,10 @@ impl Store {
     ) -> Store {
         let mut slots: Vec<Slot> = Vec::with_capacity(tables.len());
         let links: Vec<(usize, usize, usize)> = tables.iter().enumerate().flat_map(links).collect();
+        let ordered = |table: usize, index: usize, columns: usize| {
+            links.iter().any(|link| (link.0, link.1) == (table, index))
+                || queries.iter().any(|query| query.table as usize == table && query::asks_order(query, index, columns))
+        };
         for (number, desc) in tables.into_iter().enumerate() {
             let referrers: Vec<_> = links.iter().filter(|l| l.2 == number).map(|l| (l.0, l.1)).collect();
             let indexes = desc.indexes.iter().enumerate().filter(|(_, index)| index.unique);
@@ -101,7 +105,9 @@ impl Store {
             unique.sort_unstable();
             let logged = logged(&desc);
             slots.push(Slot {
-                table: RwLock::new(Table::new(&desc, logged.is_some())),
+                table: RwLock::new(Table::new(&desc, logged.is_some(), |index, columns| {
+                    ordered(number, index, columns)
+                })),
                 logged,
                 referring: others(number, referrers.iter().map(|r| r.0)),
                 targets: others(number, desc.columns.iter().filter_map(|c| c.refers.map(|t| t as usize))),
@@ -129,10 +135,11 @@ impl Store {
         let own = table as usize;
         let slot = self.slots.get(own).ok_or(Refusal::NoRow)?;
         let desc = &slot.desc;
-        let cells = || values.iter().map(Value::cell).zip(desc.columns.iter().map(|c| c.nullable));
-        let mut body = slot.logged.map(|number| {
+        let fits = values.iter().map(|value| max_size(value.cell())).sum::<usize>() <= MAX_ROW;
+        let mut body = slot.logged.filter(|_| fits).map(|number| {
             let mut body = Vec::with_capacity(64);
-            record::put_row(&mut body, number, 0, cells());
+            let cells = values.iter().map(Value::cell).zip(desc.columns.iter().map(|c| c.nullable));
+            record::put_row(&mut body, number, 0, cells);
             body
         });
         let mut locks = Writing::new(&self.slots, own, &slot.targets).ok_or(Refusal::NoRow)?;
@@ -141,23 +148,18 @@ impl Store {
                 check_target(&locks, target, *id)?;
             }
         }
-        let cell = |column: usize| values.get(column).map_or(Cell::Nil, Value::cell);
         let table = locks.own();
         for (column, index) in &slot.unique {
-            check_unique(table, desc, *index, *column, cell(*column), 0)?;
+            check_unique(table, *index, values.get(*column).map_or(Cell::Nil, Value::cell), 0)?;
         }
-        let size: usize = values.iter().map(|v| max_size(v.cell())).sum();
-        if size > MAX_ROW {
+        if !fits {
             return Err(Refusal::TooLarge);
         }
-        let id = table.next;
-        let keys: Vec<_> = desc.indexes.iter().map(|index| entry(desc, &index.columns, id, cell)).collect();
-        let cost = table.rows.cost(values.iter().map(Value::cell)) + keys.iter().map(entry_cost).sum::<usize>();
-        if !self.memory.charge(i64::try_from(cost).unwrap_or(i64::MAX)) {
+        let (draft, cost) = table.draft(values);
+        if table.rows.is_full() || !self.memory.charge(signed(cost)) {
             return Err(Refusal::Memory);
         }
-        table.next += 1;
-        table.insert(desc, id, values, keys);
+        let id = table.insert(draft);
         let seq = body.as_mut().map_or(0, |body| {
             record::set_id(body, id);
             self.stage(Kind::Insert, body)
@@ -217,36 +219,20 @@ impl Store {
         }
         let table = locks.own();
         let row = table.rows.get(id).ok_or(refused(Refusal::NoRow))?;
-        let old = row.cell(column);
         if let Some((_, index)) = slot.unique.iter().find(|u| u.0 == column) {
-            check_unique(table, desc, *index, column, new, id).map_err(refused)?;
+            check_unique(table, *index, new, id).map_err(refused)?;
         }
         let size = |c: usize| if c == column { max_size(new) } else { max_size(row.cell(c)) };
         if matches!(new, Cell::Bytes(_)) && (0..desc.columns.len()).map(size).sum::<usize>() > MAX_ROW {
             return Err(refused(Refusal::TooLarge));
         }
-        let mut moved = Vec::new();
-        let mut growth = signed(bytes_cost(new)) - signed(bytes_cost(old));
-        for (i, index) in desc.indexes.iter().enumerate() {
-            if index.columns.contains(&(column as u32)) {
-                let before = entry(desc, &index.columns, id, |c| row.cell(c));
-                let after = entry(desc, &index.columns, id, |c| if c == column { new } else { row.cell(c) });
-                growth += signed(entry_cost(&after)) - signed(entry_cost(&before));
-                moved.push((i, before, after));
-            }
-        }
+        let nullable = desc.columns.get(column).is_some_and(|c| c.nullable);
+        let body = slot.logged.map(|number| record::change(number, id, column as u16, new, nullable));
+        let (change, growth) = table.change(row, column, value);
         if !self.memory.charge(growth) {
             return Err(refused(Refusal::Memory));
         }
-        for (index, before, after) in moved {
-            if let Some(set) = table.indexes.get_mut(index) {
-                let _ = set.remove(before.bytes());
-                let _ = set.insert(after);
-            }
-        }
-        let nullable = desc.columns.get(column).is_some_and(|c| c.nullable);
-        let body = slot.logged.map(|number| record::change(number, id, column as u16, new, nullable));
-        table.rows.set(id, column, value);
+        table.apply(id, change);
         Ok(body.map_or(0, |body| self.stage(Kind::Change, &body)))
     }
 
@@ -266,10 +252,7 @@ impl Store {
                 return Err(Refusal::Referenced);
             }
         }
-        let table = locks.own();
-        let cost = table.cost(&slot.desc, id);
-        table.remove(&slot.desc, id);
-        let _ = self.memory.charge(-signed(cost));
+        let _ = self.memory.charge(-signed(locks.own().remove(id)));
         let mut body = Vec::new();
         Ok(slot.logged.map_or(0, |number| {
             record::put_row_id(&mut body, number, id);
@@ -393,21 +376,9 @@ fn check_target(locks: &Writing<'_>, target: u32, id: u64) -> Result<(), Refusal
     if found { Ok(()) } else { Err(Refusal::NoTarget) }
 }
 
-/// Whether a unique column may have this value in the row `own`.
-fn check_unique(
-    table: &Table,
-    desc: &TableDesc,
-    index: usize,
-    column: usize,
-    cell: Cell<'_>,
-    own: u64,
-) -> Result<(), Refusal> {
-    if cell == Cell::Nil {
-        return Ok(());
-    }
-    let mut prefix = Vec::with_capacity(40);
-    key::put(&mut prefix, kind(desc, column), cell);
-    let taken = table.beginning(index, &prefix).any(|key| key.id() != own);
+/// Whether the column of a unique index may have this value in the row `own`.
+fn check_unique(table: &Table, index: usize, cell: Cell<'_>, own: u64) -> Result<(), Refusal> {
+    let taken = cell != Cell::Nil && table.find(index, cell).is_some_and(|row| row.id() != own);
     if taken { Err(Refusal::Unique) } else { Ok(()) }
 }
 

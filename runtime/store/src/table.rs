@@ -1,9 +1,10 @@
 //! One table: its rows, their entries in its indexes, the next id. Checks nothing; statements do.
 
+use crate::hash::{self, Hash, Places};
 use crate::key::{self, Key};
-use crate::rows::{Row, Rows};
+use crate::rows::{self, Row, Rows};
 use crate::value::{Cell, Value};
-use abi::tables::{ColumnKind, TableDesc};
+use abi::tables::{ColumnKind, IndexDesc, TableDesc};
 use std::collections::BTreeSet;
 use std::ops::Bound;
 
@@ -14,31 +15,111 @@ const ENTRY_COST: usize = 64;
 #[derive(Debug)]
 pub(crate) struct Table {
     pub rows: Rows,
-    pub indexes: Vec<BTreeSet<Key>>,
+    indexes: Vec<Index>,
     /// The id of the next row; 0 is no id.
     pub next: u64,
 }
 
-/// The part of an index between two keys.
-pub(crate) type Between<'a> = (Bound<&'a [u8]>, Bound<&'a [u8]>);
+/// Finds rows by their values. Values of a unique column are found by their hash; in the tree are all of them if the
+/// program ever asks for their order, else those that are nil, which several rows may be.
+#[derive(Debug)]
+struct Index {
+    columns: Box<[(usize, ColumnKind)]>,
+    places: Option<Places>,
+    ordered: bool,
+    tree: BTreeSet<Key>,
+}
+
+/// The entry of a row in an index.
+struct Entry {
+    hash: Option<Hash>,
+    key: Option<Key>,
+}
+
+/// A row that cannot be added yet, with its entries.
+pub(crate) struct Draft {
+    values: Vec<Value>,
+    entries: Vec<Entry>,
+}
+
+/// A new value of a column that is not stored yet, with the indexes whose entries it changes.
+pub(crate) struct Change {
+    column: usize,
+    value: Value,
+    moved: Vec<(usize, Entry, Entry)>,
+}
+
+impl Entry {
+    fn cost(&self) -> usize {
+        self.hash.map_or(0, |_| hash::ENTRY_COST) + self.key.as_ref().map_or(0, |key| ENTRY_COST + key.heap())
+    }
+}
+
+impl Index {
+    fn new(desc: &TableDesc, index: &IndexDesc, ordered: bool) -> Index {
+        Index {
+            columns: index.columns.iter().map(|c| (*c as usize, kind(desc, *c as usize))).collect(),
+            places: index.unique.then(Places::new),
+            ordered: ordered || !index.unique,
+            tree: BTreeSet::new(),
+        }
+    }
+
+    /// The entry of a row whose columns `cell` gives.
+    fn entry<'a>(&self, id: u64, cell: impl Fn(usize) -> Cell<'a>) -> Entry {
+        let first = self.columns.first().map(|(column, kind)| (*kind, cell(*column))).filter(|(_, c)| *c != Cell::Nil);
+        let hash = self.places.as_ref().zip(first).map(|(places, (kind, cell))| places.hash(kind, cell));
+        let key = (self.ordered || hash.is_none()).then(|| {
+            let mut bytes = Vec::with_capacity(40);
+            for (column, kind) in &self.columns {
+                key::put(&mut bytes, *kind, cell(*column));
+            }
+            key::put_id(&mut bytes, id);
+            Key::new(&bytes)
+        });
+        Entry { hash, key }
+    }
+
+    fn add(&mut self, entry: Entry, place: u32) {
+        if let (Some(places), Some(hash)) = (&mut self.places, entry.hash) {
+            places.insert(hash, place);
+        }
+        if let Some(key) = entry.key {
+            let _ = self.tree.insert(key);
+        }
+    }
+
+    fn remove(&mut self, entry: &Entry, place: u32) {
+        if let (Some(places), Some(hash)) = (&mut self.places, entry.hash) {
+            places.remove(hash, place);
+        }
+        if let Some(key) = &entry.key {
+            let _ = self.tree.remove(key.bytes());
+        }
+    }
+}
 
 impl Table {
-    /// `logged`: its rows are in the log.
-    pub fn new(desc: &TableDesc, logged: bool) -> Table {
+    /// `logged`: its rows are in the log; `ordered` says of an index of so many columns whether the program asks
+    /// for its order.
+    pub fn new(desc: &TableDesc, logged: bool, ordered: impl Fn(usize, usize) -> bool) -> Table {
+        let indexes =
+            desc.indexes.iter().enumerate().map(|(i, index)| Index::new(desc, index, ordered(i, index.columns.len())));
         Table {
             rows: Rows::new(desc.columns.iter().map(|c| (c.kind, c.nullable)), logged),
-            indexes: desc.indexes.iter().map(|_| BTreeSet::new()).collect(),
+            indexes: indexes.collect(),
             next: 1,
         }
     }
 
-    /// The entries of `index` from `start` up to `end`, `end` left out; an empty `end` is none.
+    /// The entries of `index`, whose order the program asks for, from `start` up to `end`, `end` left out; an empty `end`
+    /// is none.
     pub fn entries(&self, index: usize, start: &[u8], end: &[u8]) -> impl DoubleEndedIterator<Item = &Key> + use<'_> {
         // The set refuses bounds in the wrong order.
         let end =
             if end.is_empty() { Bound::Unbounded } else { Bound::Excluded(if end < start { start } else { end }) };
-        let range: Between = (Bound::Included(start), end);
-        self.indexes.get(index).map(|set| set.range::<[u8], _>(range)).into_iter().flatten()
+        let range: (Bound<&[u8]>, Bound<&[u8]>) = (Bound::Included(start), end);
+        self.indexes.get(index).map(|index| index.tree.range::<[u8], _>(range)).into_iter().flatten()
     }
 
     /// The entries of `index` that begin with `prefix`.
@@ -48,56 +129,120 @@ impl Table {
         self.entries(index, prefix, &end)
     }
 
-    pub fn insert(&mut self, desc: &TableDesc, id: u64, values: Vec<Value>, keys: Vec<Key>) {
-        debug_assert_eq!(desc.indexes.len(), keys.len());
-        for (set, key) in self.indexes.iter_mut().zip(keys) {
-            let _ = set.insert(key);
-        }
-        self.rows.insert(id, values);
+    /// The column of an index that is unique.
+    pub fn unique_column(&self, index: usize) -> Option<usize> {
+        let index = self.indexes.get(index)?;
+        Some(index.columns.first().filter(|_| index.places.is_some())?.0)
     }
 
-    pub fn remove(&mut self, desc: &TableDesc, id: u64) {
-        for key in self.keys(desc, id) {
-            if let Some(set) = self.indexes.get_mut(key.0) {
-                let _ = set.remove(key.1.bytes());
+    /// The row with this value, which is not nil, in the column of a unique index.
+    pub fn find(&self, index: usize, cell: Cell<'_>) -> Option<Row<'_>> {
+        let index = self.indexes.get(index)?;
+        let (column, kind) = *index.columns.first()?;
+        let places = index.places.as_ref()?;
+        let mut found = None;
+        let _ = places.find(places.hash(kind, cell), |place| {
+            found = self.rows.at(place).filter(|row| key::same(kind, row.cell(column), cell));
+            found.is_some()
+        })?;
+        found
+    }
+
+    /// A row of these values as it would be added next, and the memory that it takes.
+    pub fn draft(&self, values: Vec<Value>) -> (Draft, usize) {
+        let cell = |column: usize| values.get(column).map_or(Cell::Nil, Value::cell);
+        let entries: Vec<Entry> = self.indexes.iter().map(|index| index.entry(self.next, cell)).collect();
+        let cost = self.rows.cost(values.iter().map(Value::cell)) + entries.iter().map(Entry::cost).sum::<usize>();
+        (Draft { values, entries }, cost)
+    }
+
+    /// Adds a row that was drafted last; its id.
+    pub fn insert(&mut self, draft: Draft) -> u64 {
+        let id = self.next;
+        self.next += 1;
+        let place = self.rows.insert(id, draft.values);
+        for (index, entry) in self.indexes.iter_mut().zip(draft.entries) {
+            index.add(entry, place);
+        }
+        id
+    }
+
+    /// A row with a new value as it would be, and the memory by which it grows.
+    pub fn change(&self, row: Row<'_>, column: usize, value: Value) -> (Change, i64) {
+        let (id, new) = (row.id(), value.cell());
+        let mut growth = signed(rows::long_cost(new)) - signed(rows::long_cost(row.cell(column)));
+        let touched = self.indexes.iter().enumerate().filter(|(_, index)| index.columns.iter().any(|c| c.0 == column));
+        let moved = touched.map(|(number, index)| {
+            let before = index.entry(id, |c| row.cell(c));
+            let after = index.entry(id, |c| if c == column { new } else { row.cell(c) });
+            growth += signed(after.cost()) - signed(before.cost());
+            (number, before, after)
+        });
+        let moved = moved.collect();
+        (Change { column, value, moved }, growth)
+    }
+
+    /// Changes a row as `change` has said.
+    pub fn apply(&mut self, id: u64, change: Change) {
+        let Some(place) = self.rows.place(id) else { return };
+        for (number, before, after) in change.moved {
+            if let Some(index) = self.indexes.get_mut(number) {
+                index.remove(&before, place);
+                index.add(after, place);
             }
         }
+        self.rows.set(id, change.column, change.value);
+    }
+
+    /// Removes a row; the memory that it took.
+    pub fn remove(&mut self, id: u64) -> usize {
+        let Some(place) = self.rows.place(id) else { return 0 };
+        let Some(row) = self.rows.at(place) else { return 0 };
+        let mut cost = self.rows.cost(row.cells());
+        let entries: Vec<Entry> = self.indexes.iter().map(|index| index.entry(id, |c| row.cell(c))).collect();
+        for (index, entry) in self.indexes.iter_mut().zip(entries) {
+            cost += entry.cost();
+            index.remove(&entry, place);
+        }
         self.rows.remove(id);
+        cost
     }
 
-    /// The index entries of a row, with the numbers of their indexes.
-    pub fn keys(&self, desc: &TableDesc, id: u64) -> Vec<(usize, Key)> {
-        let Some(row) = self.rows.get(id) else { return Vec::new() };
-        desc.indexes
-            .iter()
-            .enumerate()
-            .map(|(i, index)| (i, entry(desc, &index.columns, id, |c| row.cell(c))))
-            .collect()
+    /// Gives an empty table its rows; the memory that they take, and a row that has the value of another one in a unique
+    /// column, if there is one.
+    pub fn fill(&mut self, rows: Rows, next: u64) -> (usize, Option<u64>) {
+        (self.rows, self.next) = (rows, next);
+        let mut cost: usize = self.rows.iter().map(|(_, row)| self.rows.cost(row.cells())).sum();
+        let mut twice = None;
+        for index in &mut self.indexes {
+            let mut keys = Vec::new();
+            for (id, row) in self.rows.iter() {
+                let entry = index.entry(id, |c| row.cell(c));
+                cost += entry.cost();
+                keys.extend(entry.key);
+                if let (Some(places), Some(hash), Some((column, kind))) =
+                    (&mut index.places, entry.hash, index.columns.first().copied())
+                {
+                    let is_same = |place| {
+                        self.rows.at(place).is_some_and(|other| key::same(kind, other.cell(column), row.cell(column)))
+                    };
+                    if places.find(hash, is_same).is_some() {
+                        twice = twice.or(Some(id));
+                    }
+                    places.insert(hash, self.rows.place(id).unwrap_or_default());
+                }
+            }
+            // A tree is built from sorted entries at once.
+            index.tree = keys.into_iter().collect();
+        }
+        (cost, twice)
     }
-
-    /// Memory of the row and its index entries.
-    pub fn cost(&self, desc: &TableDesc, id: u64) -> usize {
-        let cells = |row: Row<'_>| self.rows.cost((0..desc.columns.len()).map(|c| row.cell(c)));
-        let keys: usize = self.keys(desc, id).iter().map(|(_, key)| entry_cost(key)).sum();
-        self.rows.get(id).map_or(0, cells) + keys
-    }
-}
-
-/// An index entry of a row whose columns `cell` gives.
-pub(crate) fn entry<'a>(desc: &TableDesc, columns: &[u32], id: u64, cell: impl Fn(usize) -> Cell<'a>) -> Key {
-    let mut bytes = Vec::with_capacity(40);
-    for column in columns {
-        let column = *column as usize;
-        key::put(&mut bytes, kind(desc, column), cell(column));
-    }
-    key::put_id(&mut bytes, id);
-    Key::new(&bytes)
 }
 
 pub(crate) fn kind(desc: &TableDesc, column: usize) -> ColumnKind {
     desc.columns.get(column).map_or(ColumnKind::Int, |c| c.kind)
 }
 
-pub(crate) fn entry_cost(key: &Key) -> usize {
-    ENTRY_COST + key.heap()
+fn signed(bytes: usize) -> i64 {
+    i64::try_from(bytes).unwrap_or(i64::MAX)
 }

@@ -161,6 +161,11 @@ impl Ctx {
         }
     }
 
+    /// A builtin has done as much as so many turns of a loop do.
+    pub fn spends(&mut self, turns: u64) {
+        self.budget = self.budget.saturating_sub_unsigned(turns);
+    }
+
     /// Leaves a pending trap with `code` and `msg`. A trap that is already pending stays.
     pub fn raise(&mut self, code: i64, msg: &str) {
         if self.trap != 0 {

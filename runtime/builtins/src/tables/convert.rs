@@ -40,12 +40,26 @@ pub unsafe fn field(ctx: &Ctx, obj: *mut Obj, field: &FieldDesc) -> Value {
 /// # Safety
 /// The words are a live value of type `ty` on this shard.
 pub unsafe fn value_of(ctx: &Ctx, ty: TypeIdx, first: u64, second: u64) -> Value {
+    // SAFETY: the caller's promise.
+    unsafe {
+        match cell_of(ctx, ty, first, second) {
+            Ok(cell) => cell.to_value(),
+            Err((ty, word)) => Value::Bytes(blob::encode(ctx, ty, word).into()),
+        }
+    }
+}
+
+/// The value as it is, if it is a word or text; else what is to be encoded, its type without nil.
+///
+/// # Safety
+/// As for `value_of`; a text lives and stays as it is for `'a`.
+pub unsafe fn cell_of<'a>(ctx: &Ctx, ty: TypeIdx, first: u64, second: u64) -> Result<Cell<'a>, (TypeIdx, u64)> {
     let shapes = object::shapes(ctx);
     let (mut desc, mut ty, mut word) = (shapes.ty(ty), ty, first);
     if let TypeDesc::Nullable(inner) = desc {
         if object::plans(ctx).words(ty) == 2 {
             if first == 0 {
-                return Value::Nil;
+                return Ok(Cell::Nil);
             }
             word = second;
         }
@@ -53,14 +67,13 @@ pub unsafe fn value_of(ctx: &Ctx, ty: TypeIdx, first: u64, second: u64) -> Value
         desc = shapes.ty(ty);
     }
     match desc {
-        TypeDesc::Int | TypeDesc::Bool | TypeDesc::Float | TypeDesc::Ordinal(_) | TypeDesc::Row(_) => Value::Word(word),
-        _ if word == 0 => Value::Nil,
+        TypeDesc::Int | TypeDesc::Bool | TypeDesc::Float | TypeDesc::Ordinal(_) | TypeDesc::Row(_) => {
+            Ok(Cell::Word(word))
+        }
+        _ if word == 0 => Ok(Cell::Nil),
         // SAFETY: the type says that the word is a live text.
-        TypeDesc::Text | TypeDesc::Bytes | TypeDesc::Json => unsafe {
-            Value::Bytes(text::bytes(word as *mut Obj).into())
-        },
-        // SAFETY: the caller's promise.
-        _ => unsafe { Value::Bytes(blob::encode(ctx, ty, word).into()) },
+        TypeDesc::Text | TypeDesc::Bytes | TypeDesc::Json => unsafe { Ok(Cell::Bytes(text::bytes(word as *mut Obj))) },
+        _ => Err((ty, word)),
     }
 }
 

@@ -194,6 +194,7 @@ extern "C" fn table_backlink(ctx: *mut Ctx, table: u64, index: u64, id: u64) -> 
                 return Ptr::default();
             }
         };
+        ctx.spends(rows.len() as u64);
         let element = row_type(ctx, store.table(table as u32).map_or(0, |desc| desc.class));
         Ptr(with_relief(ctx, |ctx| list_of_words(ctx, element, &rows)))
     })
@@ -203,7 +204,9 @@ extern "C" fn table_backlink(ctx: *mut Ctx, table: u64, index: u64, id: u64) -> 
 extern "C" fn table_backlink_len(ctx: *mut Ctx, table: u64, index: u64, id: u64) -> u64 {
     entry(ctx, |ctx| {
         let Some(store) = store(ctx) else { return 0 };
-        settled(ctx, store.count_referrers(table as u32, index as u32, id))
+        let count = settled(ctx, store.count_referrers(table as u32, index as u32, id));
+        ctx.spends(count);
+        count
     })
 }
 

@@ -1,10 +1,11 @@
 //! `query.run` and `query.count`: operands from their object, results into lists.
 
-use super::convert::{field_words, value_of, words_of};
+use super::convert::{cell_of, field_words, words_of};
 use super::{Ptr, raise, row_type, settled, store};
 use abi::desc::{FieldDesc, TypeDesc, TypeIdx};
 use abi::tables::{Access, QueryDesc};
-use store::{Cell, Operands, Sink, Value};
+use abi::trap;
+use store::{Cell, Operands, Sink};
 use values::ctx::{Ctx, entry};
 use values::cycles::{self, with_relief};
 use values::multi;
@@ -28,11 +29,14 @@ pub(super) extern "C" fn query_count(ctx: *mut Ctx, query: u64, operands: *mut O
         let Some(store) = store(ctx) else { return 0 };
         // SAFETY: see the module.
         let Some((_, operands)) = (unsafe { read_operands(ctx, query, operands) }) else { return 0 };
-        settled(ctx, store.count(query as u32, &operands))
+        let mut seen = 0;
+        let count = store.count(query as u32, &operands, &mut seen);
+        ctx.spends(seen);
+        settled(ctx, count)
     })
 }
 
-/// Copies of the operands, but for a list, which is borrowed.
+/// The operands, borrowed from their object.
 ///
 /// # Safety
 /// See the module.
@@ -46,7 +50,7 @@ unsafe fn read_operands<'a>(ctx: &mut Ctx, query: u64, obj: *mut Obj) -> Option<
     for (number, field) in (0..).zip(&class.fields) {
         // SAFETY: the object is of this class.
         let (first, second) = unsafe { field_words(ctx, obj, field) };
-        let mut value = Value::Nil;
+        let mut value = Cell::Nil;
         if desc.source == Some(number) {
             if desc.access == Access::List {
                 // SAFETY: a live list, which the object keeps; only the fiber at hand could change it.
@@ -59,8 +63,12 @@ unsafe fn read_operands<'a>(ctx: &mut Ctx, query: u64, obj: *mut Obj) -> Option<
         } else if desc.take == Some(number) {
             out.take = Some(u64::try_from(first as i64).unwrap_or(0));
         } else {
-            // SAFETY: a live value of its type.
-            value = unsafe { value_of(ctx, field.ty, first, second) };
+            // SAFETY: a live value of its type, which the object keeps.
+            let Ok(cell) = (unsafe { cell_of(ctx, field.ty, first, second) }) else {
+                ctx.raise(trap::EXPLICIT, "internal error: a query compares what the store cannot");
+                return None;
+            };
+            value = cell;
         }
         out.values.push(value);
     }
@@ -130,9 +138,11 @@ fn run(ctx: &mut Ctx, query: u32, desc: &QueryDesc, operands: &Operands<'_>) -> 
         lists.push((list, element));
     }
     let mut sink = Lists { ctx, lists, ids: desc.ids, charged: 0 };
-    let outcome = store.query(query, operands, &mut sink);
+    let mut seen = 0;
+    let outcome = store.query(query, operands, &mut sink, &mut seen);
     let charged = sink.charged;
     object::uncharge(ctx, charged);
+    ctx.spends(seen);
     match outcome {
         Ok(Some(())) => return result,
         Ok(None) => {}

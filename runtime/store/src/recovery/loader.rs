@@ -167,7 +167,10 @@ impl Loader {
                 if known {
                     table.rows.remove(id);
                 }
-                table.rows.insert(id, values);
+                if table.rows.is_full() {
+                    return damage("more rows than a table may have");
+                }
+                let _ = table.rows.insert(id, values);
                 table.rows.set_base(id, record.seq);
                 let _ = self.unfounded.remove(&(number, id));
             }
@@ -226,7 +229,8 @@ impl Loader {
             to.next = from.next;
             for (id, row) in from.rows.iter() {
                 let values = row.cells().map(Cell::to_value).collect();
-                to.rows.insert(id, migration.row(number, values).map_err(|schema::Malformed| row.base())?);
+                let values = migration.row(number, values).map_err(|schema::Malformed| row.base())?;
+                let _ = to.rows.insert(id, values);
                 to.rows.set_base(id, row.base());
             }
         }

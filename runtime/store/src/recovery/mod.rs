@@ -9,12 +9,9 @@ mod loader;
 use crate::compact::{Bell, Compaction, Compactor};
 use crate::disk::{Disk, Fault};
 use crate::jobs;
-use crate::key;
 use crate::log::{Damage, Error, Failure, Found, Log, Objection, Preamble, Record, Setup, Visitor, scan};
-use crate::rows::Rows;
 use crate::schema::{self, Check, Migration, Schema};
 use crate::store::{Seq, Store};
-use crate::table::{Table, entry, entry_cost};
 use crate::value::{Cell, Value};
 use abi::desc::Shapes;
 use abi::tables::TableDesc;
@@ -226,7 +223,7 @@ fn into_store(loader: Loader, shapes: &Shapes, memory: u64, threads: usize) -> R
         let taken = loaded.get(number).and_then(|l| l.lock().unwrap_or_else(PoisonError::into_inner).take());
         let (Some(slot), Some(Loaded { rows, next })) = (store.slots.get(number), taken) else { return 0 };
         let mut table = slot.table.write().unwrap_or_else(PoisonError::into_inner);
-        build(&mut table, &slot.desc, rows, next)
+        table.fill(rows, next).0 as u64
     });
     let cost = costs.iter().sum();
     if !store.memory.charge(i64::try_from(cost).unwrap_or(i64::MAX)) {
@@ -269,23 +266,4 @@ pub(crate) fn places(disk: &dyn Disk, sought: BTreeSet<Seq>) -> Result<HashMap<S
         Err(Error::Fault(fault)) => Err(fault),
         Ok(_) | Err(Error::Stopped | Error::Damage(_)) => Ok(search.found),
     }
-}
-
-/// Gives a table its rows and builds its indexes; the memory they take.
-fn build(table: &mut Table, desc: &TableDesc, rows: Rows, next: u64) -> u64 {
-    let mut cost = 0;
-    let mut keys: Vec<Vec<key::Key>> = desc.indexes.iter().map(|_| Vec::new()).collect();
-    for (id, row) in rows.iter() {
-        cost += rows.cost((0..desc.columns.len()).map(|c| row.cell(c))) as u64;
-        for (index, keys) in desc.indexes.iter().zip(&mut keys) {
-            let key = entry(desc, &index.columns, id, |c| row.cell(c));
-            cost += entry_cost(&key) as u64;
-            keys.push(key);
-        }
-    }
-    // A tree is built from sorted entries at once.
-    table.indexes = keys.into_iter().map(|keys| keys.into_iter().collect()).collect();
-    table.rows = rows;
-    table.next = next;
-    cost
 }

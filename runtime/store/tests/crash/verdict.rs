@@ -3,8 +3,8 @@
 
 use crate::life::{History, open};
 use crate::naive::{Naive, Row, order};
-use crate::workload::{probes, program};
-use abi::tables::{Access, Ordering, Path, PathEnd, QueryDesc};
+use crate::workload::{LOAN, lookup, probes, program, query, walk};
+use abi::tables::{Access, Ordering, QueryDesc};
 use std::collections::BTreeMap;
 use std::fmt;
 use store::disk::simulated::Simulated;
@@ -106,30 +106,15 @@ impl Sink for Ids {
     }
 }
 
-fn ids(store: &Store, table: usize, access: Access, order: Vec<(Path, bool)>, ordering: Ordering) -> Vec<u64> {
-    let query = QueryDesc {
-        table: table as u32,
-        access,
-        conditions: Vec::new(),
-        order,
-        ordering,
-        outputs: vec![Path { steps: Vec::new(), end: PathEnd::Id }],
-        tables: vec![0, 1, 2],
-        operands: None,
-        source: None,
-        skip: None,
-        take: None,
-        result: 0,
-        ids: true,
-        computed: Vec::new(),
-    };
+fn ids(store: &Store, query: &QueryDesc, values: Vec<Cell<'_>>) -> Vec<u64> {
     let mut ids = Ids::default();
-    assert_eq!(store.evaluate(&query, &Operands::default(), &mut ids), Ok(Some(())));
+    let operands = Operands { values, ..Operands::default() };
+    assert_eq!(store.evaluate(query, &operands, &mut ids, &mut 0), Ok(Some(())));
     ids.0
 }
 
 pub fn rows(store: &Store, table: usize) -> BTreeMap<u64, Row> {
-    let all = ids(store, table, Access::Scan, Vec::new(), Ordering::None);
+    let all = store_ids(store, table);
     let read = |id: u64| {
         let row = store.read_row(table as u32, id, |cells| cells.iter().map(|c| c.to_value()).collect());
         (id, row.unwrap())
@@ -139,10 +124,18 @@ pub fn rows(store: &Store, table: usize) -> BTreeMap<u64, Row> {
     rows
 }
 
-/// Each index holds each row, in the order of its columns.
+/// Each index holds each row, in the order of its columns where the program asks for it.
 fn check_indexes(store: &Store, rows: &[BTreeMap<u64, Row>]) {
     for (number, (table, rows)) in program().0.tables.iter().zip(rows).enumerate() {
         for (index, desc) in table.indexes.iter().enumerate() {
+            let first = desc.columns[0] as usize;
+            if desc.unique && number != LOAN {
+                for (id, row) in rows.iter().filter(|(_, row)| row[first] != Value::Nil) {
+                    let lookup = lookup(number, index as u32, first as u32);
+                    assert_eq!(ids(store, &lookup, vec![row[first].cell()]), [*id], "index {index} of {}", table.name);
+                }
+                continue;
+            }
             let mut expected: Vec<(&u64, &Row)> = rows.iter().collect();
             expected.sort_by(|(_, l), (_, r)| {
                 let by = |c: &u32| {
@@ -151,17 +144,13 @@ fn check_indexes(store: &Store, rows: &[BTreeMap<u64, Row>]) {
                 };
                 desc.columns.iter().map(by).find(|o| o.is_ne()).unwrap_or(std::cmp::Ordering::Equal)
             });
-            let path = |column: &u32| (Path { steps: Vec::new(), end: PathEnd::Column(*column) }, false);
-            let order = desc.columns.iter().map(path).collect();
-            let walk = Access::Walk { index: index as u32 };
-            let found = ids(store, number, walk, order, Ordering::Index { desc: false });
+            let found = ids(store, &walk(number, index as u32), Vec::new());
             let expected: Vec<u64> = expected.into_iter().map(|(id, _)| *id).collect();
             assert_eq!(found, expected, "index {index} of {}", table.name);
             // What refers to a row is found by the index on the column.
-            if let Some(target) = table.columns[desc.columns[0] as usize].refers {
+            if let Some(target) = table.columns[first].refers {
                 for id in store_ids(store, target as usize) {
-                    let column = desc.columns[0] as usize;
-                    let refers = |(_, row): &(&u64, &Row)| row[column] == Value::Word(id);
+                    let refers = |(_, row): &(&u64, &Row)| row[first] == Value::Word(id);
                     let expected: Vec<u64> = rows.iter().filter(refers).map(|(id, _)| *id).collect();
                     assert_eq!(store.referrers(number as u32, index as u32, id), Ok(expected));
                 }
@@ -171,5 +160,5 @@ fn check_indexes(store: &Store, rows: &[BTreeMap<u64, Row>]) {
 }
 
 fn store_ids(store: &Store, table: usize) -> Vec<u64> {
-    ids(store, table, Access::Scan, Vec::new(), Ordering::None)
+    ids(store, &query(table, Access::Scan, Ordering::None), Vec::new())
 }
