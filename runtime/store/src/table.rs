@@ -208,6 +208,20 @@ impl Table {
         cost
     }
 
+    /// The memory that rows and their entries would take.
+    pub fn weigh(&self, rows: &Rows) -> usize {
+        let entries =
+            |id, row: Row<'_>| self.indexes.iter().map(|i| i.entry(id, |c| row.cell(c)).cost()).sum::<usize>();
+        rows.iter().map(|(id, row)| rows.cost(row.cells()) + entries(id, row)).sum()
+    }
+
+    /// At least what rows and their entries would take, without looking at them.
+    pub fn most(&self, rows: &Rows) -> u64 {
+        let indexes = self.indexes.len();
+        let each = rows.cost(std::iter::empty()) + indexes * (2 * ENTRY_COST + hash::ENTRY_COST);
+        rows.len() * each as u64 + rows.encoded() * 3 * (1 + indexes as u64)
+    }
+
     /// Gives an empty table its rows; the memory that they take, and a row that has the value of another one in a unique
     /// column, if there is one.
     pub fn fill(&mut self, rows: Rows, next: u64) -> (usize, Option<u64>) {

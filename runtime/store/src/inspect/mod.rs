@@ -6,7 +6,7 @@ mod json;
 use crate::disk::{Disk, Fault, LOCK};
 use crate::jobs;
 use crate::log::{self, Damage, Found};
-use crate::recovery::{self, Loaded, Loader};
+use crate::recovery::{self, Columns, Loaded, Loader};
 use crate::schema::{self, ClassName};
 
 /// What a store holds; if it is damaged, what precedes the damage.
@@ -82,7 +82,7 @@ impl Contents {
         if let Err(damage) = &self.end {
             return Ok(vec![damage.clone()]);
         }
-        recovery::findings(disk, &self.loader, jobs::cores())
+        recovery::findings(disk, &self.loader, Columns::All, jobs::cores())
     }
 }
 

@@ -34,17 +34,25 @@ struct Job {
     refers: Option<Option<usize>>,
 }
 
+/// What is looked at.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Columns {
+    All,
+    /// References alone: whether values are unique shows when indexes are built.
+    Refs,
+}
+
 /// All contradictions, by columns.
-fn contradictions(loader: &Loader, threads: usize) -> Vec<Contradiction> {
+fn contradictions(loader: &Loader, columns: Columns, threads: usize) -> Vec<Contradiction> {
     let schema = &loader.schema;
-    let jobs: Vec<Job> = schema.tables.iter().enumerate().flat_map(|(table, desc)| jobs_of(schema, table, desc)).collect();
+    let jobs = schema.tables.iter().enumerate().flat_map(|(table, desc)| jobs_of(schema, table, desc));
+    let jobs: Vec<Job> = jobs.filter(|job| columns == Columns::All || job.refers.is_some()).collect();
     let found = jobs::run(threads, jobs.len(), |number| jobs.get(number).map_or_else(Vec::new, |job| job.run(loader)));
     found.into_iter().flatten().collect()
 }
 
 fn jobs_of(schema: &Schema, table: usize, desc: &schema::Table) -> Vec<Job> {
-    let unique = desc.indexes.iter().filter(|index| index.unique).filter_map(|index| index.columns.first());
-    let unique: BTreeSet<usize> = unique.map(|column| *column as usize).collect();
+    let unique: BTreeSet<usize> = desc.unique().collect();
     let refs = desc.columns.iter().enumerate().filter(|(_, column)| schema.is_ref(column));
     let refs = refs.map(|(number, column)| Job { table, column: number, refers: Some(schema.target(column)) });
     unique.into_iter().map(|column| Job { table, column, refers: None }).chain(refs).collect()
@@ -71,7 +79,8 @@ impl Job {
 
     fn dangling(&self, table: &Loaded, target: Option<&Loaded>) -> Vec<Contradiction> {
         let is_there = |id: u64| target.is_some_and(|target| target.rows.contains(id));
-        let dangling = table.rows.iter().filter(|(_, row)| matches!(row.cell(self.column), Cell::Word(id) if !is_there(id)));
+        let dangling =
+            table.rows.iter().filter(|(_, row)| matches!(row.cell(self.column), Cell::Word(id) if !is_there(id)));
         dangling.map(|(id, _)| self.contradiction(table, id, None)).collect()
     }
 }
@@ -124,8 +133,13 @@ impl Contradiction {
 }
 
 /// Each row that cannot be beside the others, in the order of the last records that hold them whole.
-pub(crate) fn findings(disk: &dyn Disk, loader: &Loader, threads: usize) -> Result<Vec<Damage>, Fault> {
-    let found = contradictions(loader, threads);
+pub(crate) fn findings(
+    disk: &dyn Disk,
+    loader: &Loader,
+    columns: Columns,
+    threads: usize,
+) -> Result<Vec<Damage>, Fault> {
+    let found = contradictions(loader, columns, threads);
     if found.is_empty() {
         return Ok(Vec::new());
     }
@@ -133,8 +147,7 @@ pub(crate) fn findings(disk: &dyn Disk, loader: &Loader, threads: usize) -> Resu
     let place = |of: &Contradiction| places.get(&of.seq).copied().unwrap_or(Place { segment: 1, offset: 0 });
     let mut placed: Vec<(Place, Contradiction)> = found.into_iter().map(|found| (place(&found), found)).collect();
     placed.sort_by_key(|(place, _)| (place.segment, place.offset));
-    let damage = |(place, found): (Place, Contradiction)| {
-        Damage::new(place.segment, place.offset, found.reason(&loader.schema))
-    };
+    let damage =
+        |(place, found): (Place, Contradiction)| Damage::new(place.segment, place.offset, found.reason(&loader.schema));
     Ok(placed.into_iter().map(damage).collect())
 }

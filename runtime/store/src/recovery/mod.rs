@@ -11,19 +11,19 @@ use crate::disk::{Disk, Fault};
 use crate::jobs;
 use crate::log::{Damage, Error, Failure, Found, Log, Objection, Preamble, Record, Setup, Visitor, scan};
 use crate::schema::{self, Check, Migration, Schema};
-use crate::store::{Seq, Store};
+use crate::store::{Seq, Slot, Store};
+use crate::table::Table;
 use crate::value::{Cell, Value};
 use abi::desc::Shapes;
 use abi::tables::TableDesc;
 use ahead::scan_ahead;
-pub(crate) use contradiction::findings;
 use contradiction::twins;
+pub(crate) use contradiction::{Columns, findings};
 use loader::Checker;
 pub(crate) use loader::{Loaded, Loader, damage, schema_in};
 use std::collections::{BTreeSet, HashMap};
 use std::fmt;
-use std::mem;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, RwLockReadGuard};
 
 /// What opening needs beside the files and the program.
 pub struct Settings {
@@ -54,7 +54,7 @@ pub enum OpenError {
     Fault(Fault),
     Damage(Damage),
     Schema(schema::Refusal),
-    /// The rows take more than the bound of memory: so many bytes.
+    /// The rows take more than this bound of memory, in bytes.
     Memory(u64),
 }
 
@@ -65,7 +65,8 @@ impl fmt::Display for OpenError {
             OpenError::Damage(damage) => damage.fmt(f),
             OpenError::Schema(refusal) => refusal.fmt(f),
             OpenError::Memory(bytes) => {
-                write!(f, "its rows take {} MiB, more than WO_DB_MB allows", bytes.div_ceil(1 << 20))
+                let mib = bytes >> 20;
+                write!(f, "its rows and indexes take more than {mib} MiB; WO_DB_MB sets another bound")
             }
         }
     }
@@ -81,14 +82,15 @@ impl Store {
     /// Opens the store of a program's tables, or makes an empty one.
     pub fn open(disk: Arc<dyn Disk>, shapes: &Shapes, settings: Settings) -> Result<Opened, OpenError> {
         let threads = jobs::cores();
-        let (found, mut loader) = read_sound(&*disk, threads)?;
+        let (loader, end) = read(&*disk, threads)?;
+        let found = end.map_err(OpenError::Damage)?;
         let records = loader.records;
         let target = Schema::of(shapes, settings.now).remembering(&loader.schema);
-        let notices = become_program(&mut loader, &*disk, target, shapes)?;
+        let (loader, notices) = become_program(loader, &*disk, target, shapes, threads)?;
         let counters = loader.tables.iter().map(|table| table.next).collect();
         let mut encoded = Vec::new();
         loader.schema.encode(&mut encoded);
-        let mut store = into_store(loader, shapes, settings.memory, threads)?;
+        let mut store = into_store(loader, &*disk, shapes, settings.memory, threads)?;
         let bell = Arc::new(Bell::default());
         let rung = Arc::clone(&bell);
         let setup = Setup {
@@ -107,7 +109,10 @@ impl Store {
 
 /// Refuses a store with rows of tables that are volatile in the program, which has no durable ones. Nothing is changed.
 pub fn check_volatile(disk: &dyn Disk, shapes: &Shapes) -> Result<(), OpenError> {
-    let (_, loader) = read_sound(disk, jobs::cores())?;
+    let threads = jobs::cores();
+    let (loader, end) = read(disk, threads)?;
+    let _ = end.map_err(OpenError::Damage)?;
+    check_rows(disk, &loader, Columns::All, threads)?;
     let held = loader.schema.tables.iter().zip(&loader.tables).filter(|(_, loaded)| loaded.rows.len() > 0);
     for (table, loaded) in held {
         if schema::is_volatile(shapes, &table.name) {
@@ -140,46 +145,48 @@ pub(crate) fn read(disk: &dyn Disk, threads: usize) -> Result<(Loader, Result<Fo
     Ok((loader, end))
 }
 
-/// Reads a log that is whole and without contradictions.
-fn read_sound(disk: &dyn Disk, threads: usize) -> Result<(Found, Loader), OpenError> {
-    let (loader, end) = read(disk, threads)?;
-    let found = end.map_err(OpenError::Damage)?;
-    match findings(disk, &loader, threads)?.into_iter().next() {
+/// Refuses rows that cannot be beside each other.
+fn check_rows(disk: &dyn Disk, loader: &Loader, columns: Columns, threads: usize) -> Result<(), OpenError> {
+    match findings(disk, loader, columns, threads)?.into_iter().next() {
         Some(damage) => Err(OpenError::Damage(damage)),
-        None => Ok((found, loader)),
+        None => Ok(()),
     }
 }
 
-/// Makes the rows those of the program, unless it may not have them; what there is to tell.
+/// Makes the rows those of the program, unless it may not have them, and says what there is to tell. If nothing is
+/// different, whether values are unique has yet to be seen.
 fn become_program(
-    loader: &mut Loader,
+    mut loader: Loader,
     disk: &dyn Disk,
     target: Schema,
     shapes: &Shapes,
-) -> Result<Vec<String>, OpenError> {
-    let stored = mem::take(&mut loader.schema);
+    threads: usize,
+) -> Result<(Loader, Vec<String>), OpenError> {
+    let stored = loader.schema.clone();
     let migration = Migration::between(&stored, &target);
+    if !migration.is_needed() {
+        check_rows(disk, &loader, Columns::Refs, threads)?;
+        return Ok((loader, Vec::new()));
+    }
+    check_rows(disk, &loader, Columns::All, threads)?;
     if let Some(refusal) = migration.refusal(shapes, |table| loader.rows(table)) {
         return Err(OpenError::Schema(refusal));
     }
-    let nil = loader.nil(&migration).and_then(|check| migration.broken(check, Cell::Nil));
-    if let Some(refusal) = nil {
+    if let Some(refusal) = loader.nil(&migration).and_then(|check| migration.broken(check, Cell::Nil)) {
         return Err(OpenError::Schema(refusal));
     }
-    let notices = migration.notices();
-    if migration.is_needed() {
-        let migrated = loader.migrate(&target, &migration);
-        migrated.map_err(|seq| damage_of(disk, seq, "a row does not fit its schema"))?;
-    }
+    let migrated = loader.migrate(&target, &migration);
+    migrated.map_err(|seq| damage_of(disk, seq, "a row does not fit its schema"))?;
     for check in migration.checks() {
-        if let Some(value) = breaking(loader, check, &target)
+        if let Some(value) = breaking(&loader, check, &target)
             && let Some(refusal) = migration.broken(check, value.cell())
         {
             return Err(OpenError::Schema(refusal));
         }
     }
-    loader.schema = if migration.is_needed() { target } else { stored };
-    Ok(notices)
+    let notices = migration.notices();
+    loader.schema = target;
+    Ok((loader, notices))
 }
 
 /// The value of a row that breaks a check, if one does.
@@ -203,7 +210,13 @@ fn breaking(loader: &Loader, check: Check, target: &Schema) -> Option<Value> {
 }
 
 /// Builds the program's tables.
-fn into_store(loader: Loader, shapes: &Shapes, memory: u64, threads: usize) -> Result<Store, OpenError> {
+fn into_store(
+    loader: Loader,
+    disk: &dyn Disk,
+    shapes: &Shapes,
+    memory: u64,
+    threads: usize,
+) -> Result<Store, OpenError> {
     let mut number = 0;
     let logged = |desc: &TableDesc| {
         schema::is_stored(desc).then(|| {
@@ -219,17 +232,49 @@ fn into_store(loader: Loader, shapes: &Shapes, memory: u64, threads: usize) -> R
         .map(|slot| slot.logged.and_then(|n| loaded.get_mut(usize::from(n))).and_then(Option::take))
         .map(Mutex::new)
         .collect();
-    let costs = jobs::run(threads, loaded.len(), |number| {
-        let taken = loaded.get(number).and_then(|l| l.lock().unwrap_or_else(PoisonError::into_inner).take());
-        let (Some(slot), Some(Loaded { rows, next })) = (store.slots.get(number), taken) else { return 0 };
+    let each = |work: &(dyn Fn(&Slot, &mut Option<Loaded>) -> u64 + Sync)| {
+        let costs = jobs::run(threads, loaded.len(), |number| match (store.slots.get(number), loaded.get(number)) {
+            (Some(slot), Some(loaded)) => work(slot, &mut loaded.lock().unwrap_or_else(PoisonError::into_inner)),
+            _ => 0,
+        });
+        costs.into_iter().sum::<u64>()
+    };
+    let most = each(&|slot, loaded| loaded.as_ref().map_or(0, |loaded| read_lock(slot).most(&loaded.rows)));
+    let weigh = || each(&|slot, loaded| loaded.as_ref().map_or(0, |loaded| read_lock(slot).weigh(&loaded.rows) as u64));
+    // It is known before indexes take up memory that there may not be.
+    if most > memory && weigh() > memory {
+        drop((loaded, store));
+        check_again(disk, threads)?;
+        return Err(OpenError::Memory(memory));
+    }
+    let twice = Mutex::new(None);
+    let cost = each(&|slot, loaded| {
+        let Some(Loaded { rows, next }) = loaded.take() else { return 0 };
         let mut table = slot.table.write().unwrap_or_else(PoisonError::into_inner);
-        table.fill(rows, next).0 as u64
+        let (bytes, id) = table.fill(rows, next);
+        if let Some(row) = id.and_then(|id| table.rows.get(id)) {
+            *twice.lock().unwrap_or_else(PoisonError::into_inner) = Some(row.base());
+        }
+        bytes as u64
     });
-    let cost = costs.iter().sum();
+    if let Some(seq) = twice.into_inner().unwrap_or_else(PoisonError::into_inner) {
+        check_again(disk, threads)?;
+        return Err(damage_of(disk, seq, "another row has the same value in a unique column"));
+    }
     if !store.memory.charge(i64::try_from(cost).unwrap_or(i64::MAX)) {
-        return Err(OpenError::Memory(cost));
+        return Err(OpenError::Memory(memory));
     }
     Ok(store)
+}
+
+fn read_lock(slot: &Slot) -> RwLockReadGuard<'_, Table> {
+    slot.table.read().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Reads a log once more to find what `check` would find in its rows first.
+fn check_again(disk: &dyn Disk, threads: usize) -> Result<(), OpenError> {
+    let (loader, _) = read(disk, threads)?;
+    check_rows(disk, &loader, Columns::All, threads)
 }
 
 /// Damage in the record of this number.

@@ -213,9 +213,9 @@ impl<'a> Migration<'a> {
         for (old, moved) in self.old.tables.iter().zip(&self.tables) {
             let (Some(table), Some(new)) = (moved.target, self.target(moved)) else { continue };
             let was_unique: Vec<usize> =
-                unique(old).filter_map(|column| (*moved.kept.get(column)?).map(|(column, _)| column)).collect();
+                old.unique().filter_map(|column| (*moved.kept.get(column)?).map(|(column, _)| column)).collect();
             checks
-                .extend(unique(new).filter(|c| !was_unique.contains(c)).map(|column| Check::Unique { table, column }));
+                .extend(new.unique().filter(|c| !was_unique.contains(c)).map(|column| Check::Unique { table, column }));
             for column in moved.added.iter().copied() {
                 let Some(added) = new.columns.get(column) else { continue };
                 if self.new.target(added).is_some() && matches!(added.fill, Some(Value::Word(_))) {
@@ -306,9 +306,4 @@ fn unfilled<'t>(moved: &Moved, new: &'t Table) -> Option<&'t Column> {
 /// A column without its fill.
 fn declared(column: &Column) -> (&str, TypeNumber) {
     (&column.name, column.ty)
-}
-
-/// The `@unique` columns.
-fn unique(table: &Table) -> impl Iterator<Item = usize> {
-    table.indexes.iter().filter(|index| index.unique).filter_map(|index| Some(*index.columns.first()? as usize))
 }

@@ -105,6 +105,14 @@ pub struct Column {
     pub fill: Option<Value>,
 }
 
+impl Table {
+    /// The `@unique` columns.
+    pub(crate) fn unique(&self) -> impl Iterator<Item = usize> {
+        let unique = self.indexes.iter().filter(|index| index.unique);
+        unique.filter_map(|index| index.columns.first()).map(|column| *column as usize)
+    }
+}
+
 impl Schema {
     /// The type at `number`. Schemas are checked when they are read, and refer to no other numbers.
     pub(crate) fn ty(&self, number: TypeNumber) -> &Type {

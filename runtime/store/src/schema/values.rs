@@ -199,7 +199,13 @@ impl Forms {
                 let present = !nullable || from.flag()?;
                 return (!present || is_word(form, from.u64()?)).then_some(None);
             }
-            Form::Object(_) => if from.flag()? { 0 } else { NIL },
+            Form::Object(_) => {
+                if from.flag()? {
+                    0
+                } else {
+                    NIL
+                }
+            }
             Form::Bytes | Form::Json | Form::Multi(_) | Form::Map(..) | Form::Union(..) => from.u32()?,
             Form::Nullable(_) => return None,
         };

@@ -144,7 +144,10 @@ fn t21_any_bytes_are_answered() {
         let answered = std::panic::catch_unwind(|| answer(&image, sample));
         let took = begun.elapsed();
         let Ok(opens) = answered else { panic!("seed {seed}: {} with {what:?}", sample.name) };
-        assert!(took < Duration::from_secs(5) * (1 + bytes as u32 / (1 << 20)), "seed {seed}: {took:?} for {bytes} bytes");
+        assert!(
+            took < Duration::from_secs(5) * (1 + bytes as u32 / (1 << 20)),
+            "seed {seed}: {took:?} for {bytes} bytes"
+        );
         if opens { sound += 1 } else { damaged += 1 }
     }
     println!("{sound} stores were sound, {damaged} damaged");

@@ -109,22 +109,8 @@ fn raw(bytes: &mut Vec<u8>, random: &mut Random) -> String {
     format!("raw at {at}, {len}")
 }
 
-const EXTREMES: [u64; 14] = [
-    0,
-    1,
-    2,
-    3,
-    28,
-    29,
-    255,
-    65_535,
-    1 << 31,
-    0xFFFF_FFFF,
-    (1 << 62) - 1,
-    1 << 62,
-    i64::MAX as u64,
-    u64::MAX,
-];
+const EXTREMES: [u64; 14] =
+    [0, 1, 2, 3, 28, 29, 255, 65_535, 1 << 31, 0xFFFF_FFFF, (1 << 62) - 1, 1 << 62, i64::MAX as u64, u64::MAX];
 
 /// Something changes behind the checksums, which are made right.
 fn sealed(bytes: &mut Vec<u8>, number: u64, random: &mut Random) -> String {
