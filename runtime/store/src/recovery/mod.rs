@@ -5,6 +5,8 @@
 mod ahead;
 mod contradiction;
 mod loader;
+#[cfg(test)]
+mod tests;
 
 use crate::compact::{Bell, Compaction, Compactor};
 use crate::disk::{Disk, Fault};

