@@ -82,11 +82,11 @@ pub enum Objection {
 }
 
 impl Objection {
-    pub(crate) fn to_segment(self, number: u64) -> Error {
+    pub(crate) fn at_segment(self, number: u64) -> Error {
         self.at(number, segment::HEADER as u64)
     }
 
-    pub(crate) fn to_record(self, record: &Record<'_>) -> Error {
+    pub(crate) fn at_record(self, record: &Record<'_>) -> Error {
         self.at(record.segment, record.offset)
     }
 
@@ -206,11 +206,11 @@ pub(super) fn read_segment(disk: &dyn Disk, number: u64, until: u64, visitor: &m
 
 fn begin(segment: &Segment, visitor: &mut dyn Visitor) -> Result<(), Error> {
     let number = segment.header.number;
-    visitor.segment(number, &segment.preamble).map_err(|objection| objection.to_segment(number))
+    visitor.segment(number, &segment.preamble).map_err(|objection| objection.at_segment(number))
 }
 
 fn give(record: &Record<'_>, visitor: &mut dyn Visitor) -> Result<(), Error> {
-    visitor.record(record).map_err(|objection| objection.to_record(record))
+    visitor.record(record).map_err(|objection| objection.at_record(record))
 }
 
 /// The size of a segment that is shorter than its header and preamble.

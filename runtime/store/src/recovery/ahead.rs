@@ -163,11 +163,11 @@ fn apply_all(read: &Receiver<Piece>, emptied: &Sender<Batch>, apply: &mut dyn Vi
     for piece in read {
         match piece {
             Piece::Segment(number, preamble) => {
-                apply.segment(number, &preamble).map_err(|objection| objection.to_segment(number))?;
+                apply.segment(number, &preamble).map_err(|objection| objection.at_segment(number))?;
             }
             Piece::Records(mut batch) => {
                 for record in batch.records() {
-                    apply.record(&record).map_err(|objection| objection.to_record(&record))?;
+                    apply.record(&record).map_err(|objection| objection.at_record(&record))?;
                 }
                 if (1..=BATCH).contains(&batch.bodies.len()) {
                     batch.clear();

@@ -87,15 +87,15 @@ fn lot(n: u64, bin: u64) -> Vec<Value> {
         Value::Word(n),
         Value::Word(n % 2),
         Value::Word(n % 2),
-        if n % 3 == 0 { Value::Nil } else { bytes(b"note") },
+        if n.is_multiple_of(3) { Value::Nil } else { bytes(b"note") },
         bytes(&vec![n as u8; n as usize * 3 % 40]),
         bytes(b"{\"a\": [1]}"),
-        if n % 2 == 0 { Value::Nil } else { bytes(&[&[1][..], &pos].concat()) },
+        if n.is_multiple_of(2) { Value::Nil } else { bytes(&[&[1][..], &pos].concat()) },
         bytes(&numbers),
         bytes(&steps),
         bytes(&map),
         Value::Word(bin),
-        if n % 4 == 0 { Value::Word(bin) } else { Value::Nil },
+        if n.is_multiple_of(4) { Value::Word(bin) } else { Value::Nil },
     ]
 }
 
@@ -104,7 +104,7 @@ fn fill(store: &Store, rows: u64) {
         let (bin, _) = store.insert(0, vec![bytes(format!("bin {n}").as_bytes()), Value::Word(n)]).unwrap();
         let (id, seq) = store.insert(1, lot(n, bin)).unwrap();
         let _ = store.set(1, id, 3, bytes(b"changed")).unwrap();
-        if n % 3 == 0 {
+        if n.is_multiple_of(3) {
             let (id, _) = store.insert(1, lot(n, bin)).unwrap();
             let _ = store.delete(1, id).unwrap();
         }
