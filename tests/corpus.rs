@@ -12,7 +12,7 @@ use std::time::Duration;
 use corpus::{Finished, Report, command, finish, reports, root, woc};
 use libtest_mimic::{Arguments, Failed, Trial};
 
-const LIMIT: Duration = Duration::from_secs(10);
+const LIMIT: Duration = Duration::from_secs(60);
 /// Where a program runs on several shards.
 const SHARDS: u32 = 4;
 

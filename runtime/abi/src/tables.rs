@@ -79,7 +79,8 @@ pub struct QueryDesc {
     pub source: Option<u32>,
     pub skip: Option<u32>,
     pub take: Option<u32>,
-    /// The class of the result's object: the `multi` of ids first if `ids`, then one per output.
+    /// The class of the result's object: the `multi` of ids first if `ids`, then one per output. If there is one `multi`
+    /// only, it is the result and there is no object.
     pub result: ClassIdx,
     pub ids: bool,
     /// For keys that the program computes: `desc` of each.

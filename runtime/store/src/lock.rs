@@ -3,6 +3,7 @@
 
 use crate::store::Slot;
 use crate::table::Table;
+use smallvec::SmallVec;
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 /// A panic leaves a lock usable: it surfaces as a trap of the fiber concerned, and the tables of the others go on.
@@ -19,24 +20,23 @@ pub(crate) fn only(slots: &[Slot], table: u32) -> Option<RwLockReadGuard<'_, Tab
     slots.get(table as usize).map(|slot| read(&slot.table))
 }
 
-/// Tables locked for reading: one, mostly, which needs no list.
-pub(crate) struct Reading<'s> {
-    first: Option<Held<'s>>,
-    others: Vec<Held<'s>>,
-}
-
 /// A table by its number.
 type Held<'s> = (usize, RwLockReadGuard<'s, Table>);
+
+/// Tables locked for reading.
+pub(crate) struct Reading<'s> {
+    guards: SmallVec<[Held<'s>; 2]>,
+}
 
 impl<'s> Reading<'s> {
     /// `tables` is ascending, each once.
     pub fn new(slots: &'s [Slot], tables: impl Iterator<Item = usize>) -> Reading<'s> {
-        let mut held = tables.filter_map(|t| Some((t, read(&slots.get(t)?.table))));
-        Reading { first: held.next(), others: held.collect() }
+        let guards = tables.filter_map(|t| Some((t, read(&slots.get(t)?.table)))).collect();
+        Reading { guards }
     }
 
     pub fn get(&self, table: usize) -> Option<&Table> {
-        self.first.iter().chain(&self.others).find(|(t, _)| *t == table).map(|(_, guard)| &**guard)
+        self.guards.iter().find(|(t, _)| *t == table).map(|(_, guard)| &**guard)
     }
 }
 
@@ -44,7 +44,7 @@ impl<'s> Reading<'s> {
 pub(crate) struct Writing<'s> {
     own: usize,
     guard: RwLockWriteGuard<'s, Table>,
-    others: Vec<Held<'s>>,
+    others: SmallVec<[Held<'s>; 2]>,
 }
 
 impl<'s> Writing<'s> {
@@ -53,7 +53,7 @@ impl<'s> Writing<'s> {
         let slot = slots.get(own)?;
         debug_assert!(others.is_sorted() && !others.contains(&own));
         let (before, after) = others.split_at(others.partition_point(|t| *t < own));
-        let mut held = Vec::with_capacity(others.len());
+        let mut held = SmallVec::new();
         let mut take = |tables: &[usize]| {
             held.extend(tables.iter().filter_map(|t| Some((*t, read(&slots.get(*t)?.table)))));
         };

@@ -9,6 +9,7 @@ use crate::store::{Refusal, Store, reference};
 use crate::table::{Table, kind};
 use crate::value::Cell;
 use abi::tables::{Access, ColumnKind, CompareOp, Condition, Ordering, Path, PathEnd, QueryDesc, TableDesc};
+use smallvec::SmallVec;
 use std::cell::Cell as Counter;
 use std::ops::ControlFlow;
 
@@ -16,7 +17,7 @@ use std::ops::ControlFlow;
 #[derive(Debug, Default)]
 pub struct Operands<'a> {
     /// By field of the operands' object.
-    pub values: Vec<Cell<'a>>,
+    pub values: &'a [Cell<'a>],
     /// The ids of a list that is the source.
     pub list: &'a [u64],
     /// The row whose backlink is the source.
@@ -186,8 +187,8 @@ impl<'q> Run<'q> {
     }
 
     /// Calls `visit` with the rows that fulfil all conditions, in the order of the access.
-    fn each_row<'r>(&'r self, visit: &mut dyn FnMut(u64, Option<Row<'r>>) -> Step) -> Result<(), Refusal> {
-        let walk = self.each_candidate(&mut |id, row| {
+    fn each_row<'r>(&'r self, mut visit: impl FnMut(u64, Option<Row<'r>>) -> Step) -> Result<(), Refusal> {
+        let walk = self.each_candidate(|id, row| {
             self.seen.set(self.seen.get() + 1);
             match self.fulfils(id, row) {
                 Ok(true) => visit(id, row),
@@ -201,7 +202,7 @@ impl<'q> Run<'q> {
         }
     }
 
-    fn each_candidate<'r>(&'r self, visit: &mut dyn FnMut(u64, Option<Row<'r>>) -> Step) -> Step {
+    fn each_candidate<'r>(&'r self, mut visit: impl FnMut(u64, Option<Row<'r>>) -> Step) -> Step {
         let table = match self.table() {
             Ok(table) => table,
             Err(refusal) => return Step::Break(Err(refusal)),
@@ -356,7 +357,7 @@ impl<'q> Run<'q> {
 
     fn count_rows(&self, limit: u64) -> Result<u64, Refusal> {
         let mut found = 0;
-        self.each_row(&mut |_, _| {
+        self.each_row(|_, _| {
             found += 1;
             if found < limit { Step::Continue(()) } else { Step::Break(Ok(())) }
         })?;
@@ -368,7 +369,7 @@ impl<'q> Run<'q> {
         &'r self,
         id: u64,
         row: Option<Row<'r>>,
-        cells: &mut Vec<Cell<'r>>,
+        cells: &mut SmallVec<[Cell<'r>; 4]>,
         sink: &mut dyn Sink,
     ) -> Result<bool, Refusal> {
         cells.clear();
@@ -380,9 +381,9 @@ impl<'q> Run<'q> {
 
     fn stream(&self, sink: &mut dyn Sink) -> Result<Option<()>, Refusal> {
         let (mut skip, mut left) = (self.operands.skip, self.operands.take.unwrap_or(u64::MAX));
-        let mut cells = Vec::with_capacity(self.query.outputs.len());
+        let mut cells = SmallVec::new();
         let mut complete = true;
-        self.each_row(&mut |id, row| {
+        self.each_row(|id, row| {
             if skip > 0 {
                 skip -= 1;
                 return Step::Continue(());
@@ -409,7 +410,7 @@ impl<'q> Run<'q> {
             self.query.order.iter().map(|(p, _)| self.store.path_kind(self.query.table as usize, p)).collect();
         let (mut seen, mut complete) = (0, true);
         let mut key = Vec::with_capacity(64);
-        self.each_row(&mut |id, row| {
+        self.each_row(|id, row| {
             key.clear();
             for ((path, desc), kind) in self.query.order.iter().zip(&kinds) {
                 match self.value(id, row, path) {
@@ -426,7 +427,7 @@ impl<'q> Run<'q> {
         if !complete {
             return Ok(None);
         }
-        let mut cells = Vec::with_capacity(self.query.outputs.len());
+        let mut cells = SmallVec::new();
         for item in sorter.finish().into_iter().skip(skip).take(take.unwrap_or(usize::MAX)) {
             if !self.emit(item.id, None, &mut cells, sink)? {
                 return Ok(None);

@@ -1,8 +1,8 @@
 //! The rows of one table: pages of rows of equal width, and the places of rows by id.
 //!
-//! A row is contiguous: the bits that say which words are not nil, the columns, its id and, in a table with a log, the
-//! number of a record. Short bytes lie in the row, so that most rows are one or two cache lines and nothing else; long
-//! ones lie beside their page. Rows that go leave places which new rows take; a page without rows is given back. Ids are
+//! A row is contiguous: the bits that say which words are not nil, its id, columns that are words, columns of bytes and,
+//! in a table with a log, the number of a record. Short bytes lie in the row, so that most rows are one or two cache
+//! lines and nothing else; long ones lie beside their page. Rows that go leave places which new rows take; a page without rows is given back. Ids are
 //! dense, so their map is made of runs of places, found in a tree by the ids' upper bits: it is walked in ascending order
 //! of ids.
 
@@ -46,10 +46,16 @@ impl Place {
 
 #[derive(Debug)]
 struct Page {
-    used: u64,
     rows: Box<[u8]>,
-    /// Bytes of its rows that are too long for them, and which numbers are free.
-    long: Vec<Box<[u8]>>,
+    used: u64,
+    /// There is one once a row has long bytes: most pages are small, to be in a cache.
+    long: Option<Box<Long>>,
+}
+
+/// Bytes of a page's rows that are too long for them, by number, and the numbers that are free.
+#[derive(Debug, Default)]
+struct Long {
+    all: Vec<Box<[u8]>>,
     free: Vec<u32>,
 }
 
@@ -63,7 +69,7 @@ struct Run {
 #[derive(Debug)]
 pub(crate) struct Rows {
     columns: Box<[Place]>,
-    /// Bytes of a row, its id before its number in the log.
+    /// Bytes of a row; where its id and its number in the log begin.
     width: usize,
     id_at: usize,
     base_at: Option<usize>,
@@ -112,7 +118,9 @@ impl<'a> Row<'a> {
                 let Some(slot) = self.bytes.get(*at..*at + SLOT) else { return Cell::Nil };
                 let bytes = match slot.last().copied().unwrap_or(NIL) {
                     NIL => None,
-                    LONG => self.page.long.get(long_number(slot)).map(|bytes| &**bytes),
+                    LONG => {
+                        self.page.long.as_ref().and_then(|long| long.all.get(long_number(slot))).map(|bytes| &**bytes)
+                    }
                     len => slot.get(..usize::from(len)),
                 };
                 bytes.map_or(Cell::Nil, Cell::Bytes)
@@ -144,7 +152,7 @@ fn long_number(slot: &[u8]) -> usize {
 
 impl Page {
     fn new(width: usize) -> Page {
-        Page { used: 0, rows: vec![0; PAGE * width].into(), long: Vec::new(), free: Vec::new() }
+        Page { rows: vec![0; PAGE * width].into(), used: 0, long: None }
     }
 
     /// Fills a slot; what it named before is to be dropped first.
@@ -158,7 +166,7 @@ impl Page {
                     bytes.len() as u8
                 }
                 _ => {
-                    let number = self.keep(bytes);
+                    let number = self.long.get_or_insert_default().keep(bytes);
                     slot[..4].copy_from_slice(&number.to_le_bytes());
                     LONG
                 }
@@ -174,23 +182,26 @@ impl Page {
     fn drop_long(&mut self, at: usize) {
         let Some(slot) = self.rows.get(at..at + SLOT) else { return };
         if slot.last() == Some(&LONG)
-            && let Some(bytes) = self.long.get_mut(long_number(slot))
+            && let Some(long) = &mut self.long
+            && let Some(bytes) = long.all.get_mut(long_number(slot))
         {
             *bytes = Box::default();
-            self.free.push(long_number(slot) as u32);
+            long.free.push(long_number(slot) as u32);
         }
     }
+}
 
-    /// The number of long bytes, which has one for each column of each row at most.
+impl Long {
+    /// The number of bytes; there is one for each column of each row at most.
     fn keep(&mut self, bytes: Box<[u8]>) -> u32 {
         if let Some(number) = self.free.pop()
-            && let Some(place) = self.long.get_mut(number as usize)
+            && let Some(place) = self.all.get_mut(number as usize)
         {
             *place = bytes;
             return number;
         }
-        self.long.push(bytes);
-        self.long.len() as u32 - 1
+        self.all.push(bytes);
+        self.all.len() as u32 - 1
     }
 }
 
@@ -199,28 +210,27 @@ impl Rows {
     pub fn new(columns: impl Iterator<Item = (ColumnKind, bool)> + Clone, logged: bool) -> Rows {
         let is_word = |kind: ColumnKind| matches!(kind, ColumnKind::Int | ColumnKind::Float);
         let bits = columns.clone().filter(|(kind, nullable)| is_word(*kind) && *nullable).count();
-        let (mut width, mut bit) = (bits.div_ceil(64) * WORD, 0);
-        let mut place = |bytes| {
-            width += bytes;
-            width - bytes
-        };
+        let words = columns.clone().filter(|(kind, _)| is_word(*kind)).count();
+        let id_at = bits.div_ceil(64) * WORD;
+        let (mut word, mut bit) = (id_at + WORD, 0);
+        let mut slot = word + words * WORD;
         let mut places = Vec::new();
         for (kind, nullable) in columns {
             places.push(if is_word(kind) {
                 let own = nullable.then_some(bit);
                 bit += usize::from(nullable);
-                Place::Word(place(WORD), own)
+                word += WORD;
+                Place::Word(word - WORD, own)
             } else {
-                Place::Bytes(place(SLOT), nullable)
+                slot += SLOT;
+                Place::Bytes(slot - SLOT, nullable)
             });
         }
-        let id_at = place(WORD);
-        let base_at = logged.then(|| place(WORD));
         Rows {
             columns: places.into(),
-            width,
+            width: slot + if logged { WORD } else { 0 },
             id_at,
-            base_at,
+            base_at: logged.then_some(slot),
             pages: Vec::new(),
             open: BTreeSet::new(),
             vacant: BTreeSet::new(),

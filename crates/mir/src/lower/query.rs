@@ -67,8 +67,7 @@ impl<'a> FnLower<'_, 'a> {
             self.drop_value(found);
             list.unwrap_or_else(Value::none)
         } else {
-            let list = self.b.load(Rep::Obj, true, found.a, layout::FIELDS);
-            self.out_of(found, Value::one(Rep::Obj, list, Own::Proj))
+            found
         };
         self.consume(list);
         self.b.copy(out.a, list.a);
@@ -252,7 +251,7 @@ impl<'a> FnLower<'_, 'a> {
         found: Value,
         ty: Option<Ty>,
     ) -> Option<Value> {
-        let ids = self.b.load(Rep::Obj, true, found.a, layout::FIELDS);
+        let ids = if parts.outputs.is_empty() { found.a } else { self.b.load(Rep::Obj, true, found.a, layout::FIELDS) };
         let mut lists = Vec::with_capacity(parts.outputs.len());
         for i in 0..parts.outputs.len() {
             let offset = self.cx.layouts.offset(parts.desc.result, i + 1);

@@ -1,10 +1,11 @@
 //! `query.run` and `query.count`: operands from their object, results into lists.
 
 use super::convert::{cell_of, field_words, words_of};
-use super::{Ptr, raise, row_type, settled, store};
-use abi::desc::{FieldDesc, TypeDesc, TypeIdx};
+use super::{Ptr, raise, settled, store};
+use abi::desc::{ClassIdx, FieldDesc, TYPE_INT, TypeDesc, TypeIdx};
 use abi::tables::{Access, QueryDesc};
 use abi::trap;
+use smallvec::SmallVec;
 use store::{Cell, Operands, Sink};
 use values::ctx::{Ctx, entry};
 use values::cycles::{self, with_relief};
@@ -18,7 +19,10 @@ pub(super) extern "C" fn query_run(ctx: *mut Ctx, query: u64, operands: *mut Obj
     entry(ctx, |ctx| {
         cycles::poll(ctx);
         // SAFETY: see the module.
-        let Some((desc, operands)) = (unsafe { read_operands(ctx, query, operands) }) else { return Ptr::default() };
+        let Some((desc, values, operands)) = (unsafe { read_operands(ctx, query, operands) }) else {
+            return Ptr::default();
+        };
+        let operands = Operands { values: &values, ..operands };
         Ptr(with_relief(ctx, |ctx| run(ctx, query as u32, desc, &operands)))
     })
     .0
@@ -28,7 +32,8 @@ pub(super) extern "C" fn query_count(ctx: *mut Ctx, query: u64, operands: *mut O
     entry(ctx, |ctx| {
         let Some(store) = store(ctx) else { return 0 };
         // SAFETY: see the module.
-        let Some((_, operands)) = (unsafe { read_operands(ctx, query, operands) }) else { return 0 };
+        let Some((_, values, operands)) = (unsafe { read_operands(ctx, query, operands) }) else { return 0 };
+        let operands = Operands { values: &values, ..operands };
         let mut seen = 0;
         let count = store.count(query as u32, &operands, &mut seen);
         ctx.spends(seen);
@@ -36,16 +41,23 @@ pub(super) extern "C" fn query_count(ctx: *mut Ctx, query: u64, operands: *mut O
     })
 }
 
-/// The operands, borrowed from their object.
+/// Few, mostly.
+type Values<'a> = SmallVec<[Cell<'a>; 4]>;
+
+/// The values of the operands and the operands without them, borrowed from their object; `None` with a pending trap.
 ///
 /// # Safety
 /// See the module.
-unsafe fn read_operands<'a>(ctx: &mut Ctx, query: u64, obj: *mut Obj) -> Option<(&'a QueryDesc, Operands<'a>)> {
+unsafe fn read_operands<'a>(
+    ctx: &mut Ctx,
+    query: u64,
+    obj: *mut Obj,
+) -> Option<(&'a QueryDesc, Values<'a>, Operands<'a>)> {
     let shapes = object::shapes(ctx);
     let desc = shapes.queries.get(query as usize)?;
-    let mut out = Operands::default();
+    let (mut values, mut out) = (Values::new(), Operands::default());
     let Some(class) = desc.operands.and_then(|class| shapes.classes.get(class as usize)) else {
-        return Some((desc, out));
+        return Some((desc, values, out));
     };
     for (number, field) in (0..).zip(&class.fields) {
         // SAFETY: the object is of this class.
@@ -70,16 +82,18 @@ unsafe fn read_operands<'a>(ctx: &mut Ctx, query: u64, obj: *mut Obj) -> Option<
             };
             value = cell;
         }
-        out.values.push(value);
+        values.push(value);
     }
-    Some((desc, out))
+    Some((desc, values, out))
 }
+
+type ListsOf = SmallVec<[(*mut Obj, TypeIdx); 2]>;
 
 /// The lists of a result while they grow.
 struct Lists<'c> {
     ctx: &'c mut Ctx,
     /// With the types of their elements; the ids first, if they are asked for.
-    lists: Vec<(*mut Obj, TypeIdx)>,
+    lists: ListsOf,
     ids: bool,
     charged: usize,
 }
@@ -111,31 +125,21 @@ impl Sink for Lists<'_> {
     }
 }
 
-/// The object of a query's result; null with a pending trap.
+/// The result of a query; null with a pending trap.
 fn run(ctx: &mut Ctx, query: u32, desc: &QueryDesc, operands: &Operands<'_>) -> *mut Obj {
     let Some(store) = store(ctx) else { return std::ptr::null_mut() };
     let shapes = object::shapes(ctx);
     let fields = shapes.classes.get(desc.result as usize).map_or(&[][..], |class| &class.fields);
-    let result = object::new(ctx, desc.result);
+    let mut lists = SmallVec::new();
+    let result = if let [field] = fields {
+        let list = new_list(ctx, field);
+        lists.push(list);
+        list.0
+    } else {
+        object_of_lists(ctx, desc.result, fields, &mut lists)
+    };
     if result.is_null() {
         return result;
-    }
-    let element = |field: &FieldDesc| match shapes.ty(field.ty) {
-        TypeDesc::Multi(element) => element,
-        _ => row_type(ctx, 0),
-    };
-    let elements: Vec<TypeIdx> = fields.iter().map(element).collect();
-    let mut lists = Vec::with_capacity(elements.len());
-    for (field, element) in fields.iter().zip(elements) {
-        let list = multi::new(ctx, element, 0);
-        // SAFETY: the field lies within the fresh object, which owns the list from here on.
-        unsafe { result.cast::<u8>().add(field.offset as usize).cast::<u64>().write(list as u64) };
-        if list.is_null() {
-            // SAFETY: the only reference.
-            unsafe { object::release(ctx, result) };
-            return std::ptr::null_mut();
-        }
-        lists.push((list, element));
     }
     let mut sink = Lists { ctx, lists, ids: desc.ids, charged: 0 };
     let mut seen = 0;
@@ -151,4 +155,34 @@ fn run(ctx: &mut Ctx, query: u32, desc: &QueryDesc, operands: &Operands<'_>) -> 
     // SAFETY: the only reference.
     unsafe { object::release(ctx, result) };
     std::ptr::null_mut()
+}
+
+/// An empty list of a result, with the type of its elements; null with a pending trap.
+fn new_list(ctx: &mut Ctx, field: &FieldDesc) -> (*mut Obj, TypeIdx) {
+    let element = match object::shapes(ctx).ty(field.ty) {
+        TypeDesc::Multi(element) => element,
+        // A result has no other fields.
+        _ => TYPE_INT,
+    };
+    (multi::new(ctx, element, 0), element)
+}
+
+/// An object of a result's class with the empty lists that are added to `lists`; null with a pending trap.
+fn object_of_lists(ctx: &mut Ctx, class: ClassIdx, fields: &[FieldDesc], lists: &mut ListsOf) -> *mut Obj {
+    let result = object::new(ctx, class);
+    if result.is_null() {
+        return result;
+    }
+    for field in fields {
+        let list = new_list(ctx, field);
+        // SAFETY: the field lies within the fresh object, which owns the list from here on.
+        unsafe { result.cast::<u8>().add(field.offset as usize).cast::<u64>().write(list.0 as u64) };
+        if list.0.is_null() {
+            // SAFETY: the only reference.
+            unsafe { object::release(ctx, result) };
+            return std::ptr::null_mut();
+        }
+        lists.push(list);
+    }
+    result
 }

@@ -108,7 +108,7 @@ impl Sink for Ids {
 
 fn ids(store: &Store, query: &QueryDesc, values: Vec<Cell<'_>>) -> Vec<u64> {
     let mut ids = Ids::default();
-    let operands = Operands { values, ..Operands::default() };
+    let operands = Operands { values: &values, ..Operands::default() };
     assert_eq!(store.evaluate(query, &operands, &mut ids, &mut 0), Ok(Some(())));
     ids.0
 }

@@ -349,8 +349,8 @@ fn ask(store: &Store, naive: &Naive, q: &Question, round: usize, ordered: bool) 
             outputs: vec![Path { steps: Vec::new(), end: PathEnd::Id }, simple(0)],
             ..query(q.table, access.clone(), ordering)
         };
-        let values = q.conditions.iter().map(|(_, _, v)| v.cell()).collect();
-        let operands = Operands { values, skip: q.skip, take: q.take, ..Operands::default() };
+        let values: Vec<Cell<'_>> = q.conditions.iter().map(|(_, _, v)| v.cell()).collect();
+        let operands = Operands { values: &values, skip: q.skip, take: q.take, ..Operands::default() };
         let mut rows = Rows::default();
         assert_eq!(store.evaluate(&query, &operands, &mut rows, &mut 0), Ok(Some(())));
         let ids: Vec<u64> = rows.0.iter().map(|(id, _)| *id).collect();
