@@ -4,7 +4,7 @@
 use crate::bytes::Reader;
 use crate::log;
 use crate::schema::Column;
-use crate::value::{Cell, Value};
+use crate::value::Cell;
 
 /// Place of the id in a body, which is known only when the table is locked.
 const ID: std::ops::Range<usize> = 2..10;
@@ -57,10 +57,12 @@ pub(crate) fn read_value<'b>(body: &mut Reader<'b>, column: &Column) -> Option<C
 }
 
 /// The values of a row, which are the rest of the body.
-pub(crate) fn read_values(mut body: Reader<'_>, columns: &[Column]) -> Option<Vec<Value>> {
-    let values = columns.iter().map(|column| read_value(&mut body, column).map(Cell::to_value));
-    let values = values.collect::<Option<Vec<_>>>()?;
-    body.0.is_empty().then_some(values)
+pub(crate) fn read_values<'b>(mut body: Reader<'b>, columns: &[Column]) -> Option<Vec<Cell<'b>>> {
+    let mut cells = Vec::with_capacity(columns.len());
+    for column in columns {
+        cells.push(read_value(&mut body, column)?);
+    }
+    body.0.is_empty().then_some(cells)
 }
 
 /// Number and value of a column, which are the rest of the body.

@@ -163,16 +163,15 @@ impl Loader {
         }
         match record.kind {
             Kind::Insert | Kind::Keep => {
-                let Some(values) = record::read_values(body, &desc.columns) else { return damage("no row") };
+                let Some(cells) = record::read_values(body, &desc.columns) else { return damage("no row") };
                 if known {
                     table.rows.remove(id);
                 }
                 if table.rows.is_full() {
                     return damage("more rows than a table may have");
                 }
-                let _ = table.rows.insert(id, values);
-                table.rows.set_base(id, record.seq);
-                let _ = self.unfounded.remove(&(number, id));
+                table.rows.restore(id, &cells, record.seq);
+                self.found(number, id);
             }
             Kind::Change => {
                 let Some((column, cell)) = record::read_change(body, &desc.columns) else {
@@ -187,11 +186,18 @@ impl Loader {
             }
             Kind::Delete => {
                 table.rows.remove(id);
-                let _ = self.unfounded.remove(&(number, id));
+                self.found(number, id);
             }
             Kind::Oldest | Kind::End => {}
         }
         Ok(())
+    }
+
+    /// The row is known from here on, or known to be gone.
+    fn found(&mut self, table: usize, id: u64) {
+        if !self.unfounded.is_empty() {
+            let _ = self.unfounded.remove(&(table, id));
+        }
     }
 
     /// Makes the rows those of the next segment's schema. A program with that schema has had them.
