@@ -250,10 +250,12 @@ fn into_store(
         return Err(OpenError::Memory(memory));
     }
     let twice = Mutex::new(None);
+    // Tables first, then the indexes of each.
+    let shared = (threads / loaded.len().max(1)).max(1);
     let cost = each(&|slot, loaded| {
         let Some(Loaded { rows, next }) = loaded.take() else { return 0 };
         let mut table = slot.table.write().unwrap_or_else(PoisonError::into_inner);
-        let (bytes, id) = table.fill(rows, next);
+        let (bytes, id) = table.fill(rows, next, shared);
         if let Some(row) = id.and_then(|id| table.rows.get(id)) {
             *twice.lock().unwrap_or_else(PoisonError::into_inner) = Some(row.base());
         }
