@@ -164,13 +164,8 @@ pub const UPDATE_SUB: i64 = 1;
 pub const UPDATE_MUL: i64 = 2;
 pub const UPDATE_DIV: i64 = 3;
 pub const UPDATE_REM: i64 = 4;
-pub const UPDATE_AND: i64 = 5;
-pub const UPDATE_OR: i64 = 6;
-pub const UPDATE_XOR: i64 = 7;
-pub const UPDATE_SHL: i64 = 8;
-pub const UPDATE_SHR: i64 = 9;
 /// Words are the bits of Floats.
-pub const UPDATE_FLOAT_ADD: i64 = 10;
-pub const UPDATE_FLOAT_SUB: i64 = 11;
-pub const UPDATE_FLOAT_MUL: i64 = 12;
-pub const UPDATE_FLOAT_DIV: i64 = 13;
+pub const UPDATE_FLOAT_ADD: i64 = 5;
+pub const UPDATE_FLOAT_SUB: i64 = 6;
+pub const UPDATE_FLOAT_MUL: i64 = 7;
+pub const UPDATE_FLOAT_DIV: i64 = 8;
