@@ -313,6 +313,75 @@ fn t19_changes_that_open() {
 }
 
 #[test]
+fn t19_more_changes_that_open() {
+    for pair in [
+        Pair {
+            tag: "SCM-1 containers, records and refs",
+            old: "@table\nclass A { n: Int }",
+            new: "class Pos {\n  x: Int = 4\n  y: ?Int\n}\n@table\nclass B { n: Int }\n@table\nclass A {\n  n: Int\n  p: Pos = Pos {}\n\
+                  \x20 r: ?ref B\n  w: map<Text, Int>\n  raw: Bytes\n  k: ?Text = \"k\"\n}",
+            insert: "  insert A { n: 1 }",
+            show: "  for a in from a in A select a {\n    \
+                   print(\"${a.p.x} ${a.p.y == nil} ${a.r == nil} ${len(a.w)} ${a.raw == bytes_of_text(\"\")} ${a.k == \"k\"}\")\n  }",
+            with_rows: opens(&["4 true true 0 true true"], &["A +p +r +w +raw +k"]),
+        },
+        Pair {
+            tag: "SCM-3 a class without rows beside one with rows",
+            old: "@table\nclass A { n: Int }\n@table\nclass B { n: Int }",
+            new: "@table\nclass A { n: Int }",
+            insert: "  insert A { n: 1 }\n  delete insert B { n: 1 }",
+            show: "  for a in from a in A select a { print(\"${a.n}\") }",
+            with_rows: opens(&["1"], &[]),
+        },
+        Pair {
+            tag: "SCM-5 from Timestamp and Bool",
+            old: "@table\nclass A {\n  n: Timestamp\n  b: Bool\n  c: ?Bool\n}",
+            new: "@table\nclass A {\n  n: Int\n  b: Timestamp\n  c: ?Int\n}",
+            insert: "  insert A { n: 7, b: true, c: false }",
+            show: "  for a in from a in A select a {\n    let b: Int = a.b\n    print(\"${a.n} ${b} ${a.c == 0}\")\n  }",
+            with_rows: opens(&["7 1 true"], &[]),
+        },
+        Pair {
+            tag: "SCM-5 numbers that are not nil",
+            old: "@table\nclass A {\n  n: ?Int\n  f: ?Float\n}",
+            new: "@table\nclass A {\n  n: Int\n  f: Float\n}",
+            insert: "  insert A { n: 0, f: 0.5 }",
+            show: "  for a in from a in A select a { print(\"${a.n} ${a.f}\") }",
+            with_rows: opens(&["0 0.5"], &[]),
+        },
+        Pair {
+            tag: "SCM-7 removed and changed",
+            old: "@table(index: [n], index: [n, t])\nclass A {\n  n: Int\n  t: Text @unique\n}",
+            new: "@table(index: [t, n])\nclass A {\n  n: Int\n  t: Text\n}",
+            insert: TWO_ROWS,
+            show: "  insert A { n: 3, t: \"one\" }\n  \
+                   for a in from a in A where a.t == \"one\" order by a.n desc select a {\n    print(\"${a.n}\")\n    \
+                   if a.n == 3 { delete a }\n  }",
+            with_rows: opens(&["3", "1"], &[]),
+        },
+        Pair {
+            tag: "SCM-7 unique beside nil",
+            old: "@table\nclass A { t: ?Text }",
+            new: "@table\nclass A { t: ?Text @unique }",
+            insert: "  insert A { t: nil }\n  insert A { t: \"one\" }\n  insert A { t: nil }",
+            show: "  print(\"${count(from a in A where a.t == nil select a)}\")\n  \
+                   print(try \"${insert A { t: \"one\" }}\" catch (e) \"${e.code}\")",
+            with_rows: opens(&["2", "10"], &[]),
+        },
+        Pair {
+            tag: "SCM-10 variants within values",
+            old: "type Kind = Low | High\nclass Pos {\n  k: Kind\n  x: Int\n}\n@table\nclass A {\n  at: multi Pos\n  by: map<Text, Kind>\n}",
+            new: "type Kind = New | High | Low\nclass Pos {\n  x: Int\n  k: Kind\n}\n@table\nclass A {\n  at: multi Pos\n  by: map<Text, Kind>\n}",
+            insert: "  let by: map<Text, Kind> = {}\n  by[\"a\"] = High\n  insert A { at: [Pos { k: Low, x: 5 }], by: by }",
+            show: "  for a in from a in A select a {\n    let by = a.by\n    print(\"${a.at[0].k == Low} ${a.at[0].x} ${by[\"a\"] == High}\")\n  }",
+            with_rows: opens(&["true 5 true"], &[]),
+        },
+    ] {
+        check(&pair);
+    }
+}
+
+#[test]
 fn t19_changes_that_are_refused() {
     let count = "  print(\"${count(from a in A select a)}\")";
     for (tag, old, new, insert, fragments) in [
@@ -339,6 +408,62 @@ fn t19_changes_that_are_refused() {
             "@table\nclass A { t: Text }",
             "  insert A { t: \"one\" }\n  insert A { t: nil }",
             &["A.t", "?Text", "nil"],
+        ),
+        (
+            "SCM-2 record",
+            "@table\nclass A { n: Int }",
+            "class Pos { x: Int }\n@table\nclass A {\n  n: Int\n  at: Pos\n}",
+            "  insert A { n: 1 }",
+            &["A.at", "Pos", "1 row"],
+        ),
+        (
+            "SCM-4 nullable",
+            "@table\nclass A { n: Int }",
+            "@table\nclass A { m: ?Int }",
+            "  insert A { n: 1 }",
+            &["A", "`n`", "`m`", "two steps"],
+        ),
+        (
+            "SCM-5 nil of a number",
+            "@table\nclass A { n: ?Int }",
+            "@table\nclass A { n: Int }",
+            "  insert A { n: 1 }\n  insert A { n: nil }",
+            &["A.n", "?Int", "nil"],
+        ),
+        (
+            "SCM-5 nil of a float beside another change",
+            "@table\nclass A {\n  f: ?Float\n  t: Text\n}",
+            "@table\nclass A {\n  f: Float\n}",
+            "  insert A { f: nil, t: \"\" }",
+            &["A.f", "?Float", "nil"],
+        ),
+        (
+            "SCM-5 Float to Int",
+            "@table\nclass A { n: Float }",
+            "@table\nclass A { n: Int }",
+            "  insert A { n: 1.0 }",
+            &["A.n", "Float", "Int"],
+        ),
+        (
+            "SCM-7 of a number",
+            "@table\nclass A { n: Int }",
+            "@table\nclass A { n: Int @unique }",
+            "  insert A { n: -7 }\n  insert A { n: 1 }\n  insert A { n: -7 }",
+            &["A.n", "@unique", "-7"],
+        ),
+        (
+            "SCM-10 payload",
+            "type Step = Stay | Go(n: Int)\n@table\nclass A { s: Step }",
+            "type Step = Stay | Go(n: Text)\n@table\nclass A { s: Step }",
+            "  insert A { s: Go(4) }",
+            &["A.s", "Go"],
+        ),
+        (
+            "SCM-10 within a list",
+            "class Pos { x: Int }\n@table\nclass A { at: multi Pos }",
+            "class Pos { y: Int }\n@table\nclass A { at: multi Pos }",
+            "  insert A { at: [Pos { x: 1 }] }",
+            &["A.at", "Pos"],
         ),
         (
             "SCM-7",

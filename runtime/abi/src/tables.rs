@@ -9,6 +9,12 @@ pub type TableIdx = u32;
 /// Index into `Shapes::queries`.
 pub type QueryIdx = u32;
 
+/// Most tables of a program, and most columns and indexes of a table, the indexes of `@unique` and `ref` columns
+/// among them.
+pub const MAX_TABLES: usize = 65_535;
+pub const MAX_COLUMNS: usize = 1024;
+pub const MAX_INDEXES: usize = 64;
+
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TableDesc {
     /// The class whose values the rows are.
