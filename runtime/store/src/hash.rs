@@ -14,17 +14,32 @@ const PART_BITS: u32 = 8;
 /// Entries of a part that has any, at least; a power of two.
 const LEAST: usize = 8;
 
-/// Memory of an entry, with the room that parts have at most beside it.
+/// Memory of an entry, with the room that a part larger than `LEAST` has at most beside it: two thirds of its entries.
 pub(crate) const ENTRY_COST: usize = 24;
 
-/// What rows are found by. Equal values have equal ones; values are hashed with a key of the process, so that nobody
-/// outside can choose many with the same.
+/// Hashes values with a key of the process, so that nobody outside can choose many with the same hash.
+#[derive(Debug, Default)]
+pub(crate) struct Hasher(RandomState);
+
+impl Hasher {
+    /// Values that are one key have one hash; nil, which is never the same as another one, has none.
+    pub fn hash(&self, kind: ColumnKind, cell: Cell<'_>) -> Option<u64> {
+        match cell {
+            Cell::Nil => None,
+            Cell::Word(word) => Some(self.0.hash_one(key::ordered(kind, word))),
+            Cell::Bytes(bytes) => Some(self.0.hash_one(bytes)),
+        }
+    }
+}
+
+/// What rows are found by: half of the hash of their value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Hash(u32);
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Places {
-    state: RandomState,
+    hasher: Hasher,
+    /// None before the first entry: many tables never have one.
     parts: Box<[Part]>,
 }
 
@@ -37,19 +52,9 @@ struct Part {
 }
 
 impl Places {
-    pub fn new() -> Places {
-        let parts = std::iter::repeat_with(Part::default).take(1 << PART_BITS).collect();
-        Places { state: RandomState::default(), parts }
-    }
-
-    /// The hash of a value that is not nil.
-    pub fn hash(&self, kind: ColumnKind, cell: Cell<'_>) -> Hash {
-        let full = match cell {
-            Cell::Nil => 0,
-            Cell::Word(word) => self.state.hash_one(key::ordered(kind, word)),
-            Cell::Bytes(bytes) => self.state.hash_one(bytes),
-        };
-        Hash((full >> 32) as u32)
+    /// The hash of a value, unless it is nil.
+    pub fn hash(&self, kind: ColumnKind, cell: Cell<'_>) -> Option<Hash> {
+        self.hasher.hash(kind, cell).map(|hash| Hash((hash >> 32) as u32))
     }
 
     fn part(hash: Hash) -> usize {
@@ -63,6 +68,9 @@ impl Places {
     }
 
     pub fn insert(&mut self, hash: Hash, place: u32) {
+        if self.parts.is_empty() {
+            self.parts = std::iter::repeat_with(Part::default).take(1 << PART_BITS).collect();
+        }
         if let Some(part) = self.parts.get_mut(Places::part(hash)) {
             if (part.used + 1) * 4 > part.entries.len() * 3 {
                 part.resize((part.entries.len() * 2).max(LEAST));
@@ -79,7 +87,8 @@ impl Places {
         {
             part.close(at);
             part.used -= 1;
-            if part.used * 8 < part.entries.len() && part.entries.len() > LEAST {
+            // Two thirds of the smaller one are in use then: it neither grows nor shrinks again at once.
+            if part.used * 3 < part.entries.len() && part.entries.len() > LEAST {
                 part.resize(part.entries.len() / 2);
             }
         }
@@ -169,7 +178,7 @@ mod tests {
     /// exactly while it is there.
     #[test]
     fn entries_are_found_until_they_are_removed() {
-        let mut places = Places::new();
+        let mut places = Places::default();
         let mut there = HashSet::new();
         let mut state = 0x2545_f491_u64;
         for round in 0..200_000u32 {
@@ -200,14 +209,23 @@ mod tests {
         }
     }
 
+    /// Of every part at all times: what its entries cost covers it, whether they become more or fewer.
     #[test]
-    fn what_is_removed_gives_its_memory_back() {
-        let mut places = Places::new();
+    fn entries_cost_what_they_take() {
+        let mut places = Places::default();
         let hash = |n: u32| Hash(n.wrapping_mul(0x9e37_79b9));
-        (0..100_000).for_each(|n| places.insert(hash(n), n));
-        let size = |places: &Places| places.parts.iter().map(|part| part.entries.len() * 8).sum::<usize>();
-        assert!(size(&places) <= 100_000 * ENTRY_COST);
-        (0..100_000).for_each(|n| places.remove(hash(n), n));
-        assert_eq!(size(&places), places.parts.len() * LEAST * 8);
+        let is_covered = |places: &Places, n: u32| {
+            let part = places.parts.get(Places::part(hash(n)));
+            part.is_some_and(|part| part.entries.len() * 8 <= (part.used * ENTRY_COST).max(LEAST * 8))
+        };
+        for n in 0..100_000 {
+            places.insert(hash(n), n);
+            assert!(is_covered(&places, n), "{n} are there");
+        }
+        for n in 0..100_000 {
+            places.remove(hash(n), n);
+            assert!(is_covered(&places, n), "{n} are gone");
+        }
+        assert!(places.parts.iter().all(|part| part.used == 0 && part.entries.len() == LEAST));
     }
 }

@@ -7,11 +7,11 @@ use smallvec::SmallVec;
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 /// A panic leaves a lock usable: it surfaces as a trap of the fiber concerned, and the tables of the others go on.
-fn read(lock: &RwLock<Table>) -> RwLockReadGuard<'_, Table> {
+pub(crate) fn read(lock: &RwLock<Table>) -> RwLockReadGuard<'_, Table> {
     lock.read().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn write(lock: &RwLock<Table>) -> RwLockWriteGuard<'_, Table> {
+pub(crate) fn write(lock: &RwLock<Table>) -> RwLockWriteGuard<'_, Table> {
     lock.write().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -31,7 +31,8 @@ pub(crate) struct Reading<'s> {
 impl<'s> Reading<'s> {
     /// `tables` is ascending, each once.
     pub fn new(slots: &'s [Slot], tables: impl Iterator<Item = usize>) -> Reading<'s> {
-        let guards = tables.filter_map(|t| Some((t, read(&slots.get(t)?.table)))).collect();
+        let guards: SmallVec<[Held<'s>; 2]> = tables.filter_map(|t| Some((t, read(&slots.get(t)?.table)))).collect();
+        debug_assert!(guards.is_sorted_by(|a, b| a.0 < b.0));
         Reading { guards }
     }
 

@@ -37,6 +37,13 @@ pub trait Sink {
 /// Ends a walk: `Ok(())` where enough was seen.
 type Step = ControlFlow<Result<(), Refusal>>;
 
+/// The keys of an index from `start` up to `end`, which is left out; an empty `end` is none.
+struct Span {
+    index: usize,
+    start: Vec<u8>,
+    end: Vec<u8>,
+}
+
 /// A condition with its operand.
 struct Test<'q> {
     path: &'q Path,
@@ -52,6 +59,8 @@ struct Run<'q> {
     locks: Reading<'q>,
     operands: &'q Operands<'q>,
     tests: Vec<Test<'q>>,
+    /// Only the number of rows is asked for: they may come in any order.
+    counts: bool,
     /// Rows and index entries that it has looked at.
     seen: Counter<u64>,
 }
@@ -82,9 +91,9 @@ impl Store {
         sink: &mut dyn Sink,
         seen: &mut u64,
     ) -> Result<Option<()>, Refusal> {
-        let run = self.start(query, operands).ok_or(Refusal::NoRow)?;
+        let run = self.start(query, operands, false).ok_or(Refusal::NoRow)?;
         if operands.take == Some(0) {
-            return Ok(Some(()));
+            return run.span().map(|_| Some(()));
         }
         let result = match query.ordering {
             Ordering::None | Ordering::Index { .. } => run.stream(sink),
@@ -96,14 +105,20 @@ impl Store {
 
     /// `count` as `evaluate`.
     pub fn count_rows(&self, query: &QueryDesc, operands: &Operands<'_>, seen: &mut u64) -> Result<u64, Refusal> {
-        let run = self.start(query, operands).ok_or(Refusal::NoRow)?;
+        let run = self.start(query, operands, true).ok_or(Refusal::NoRow)?;
         let limit = operands.take.map_or(u64::MAX, |take| take.saturating_add(operands.skip));
-        let found = if run.tests.is_empty() { run.count_candidates() } else { run.count_rows(limit) };
+        let found = if operands.take == Some(0) {
+            run.span().map(|_| 0)
+        } else if run.tests.is_empty() {
+            run.count_candidates(limit)
+        } else {
+            run.count_rows(limit)
+        };
         *seen += run.seen.get();
         Ok(found?.min(limit).saturating_sub(operands.skip))
     }
 
-    fn start<'q>(&'q self, query: &'q QueryDesc, operands: &'q Operands<'q>) -> Option<Run<'q>> {
+    fn start<'q>(&'q self, query: &'q QueryDesc, operands: &'q Operands<'q>, counts: bool) -> Option<Run<'q>> {
         let desc = &self.slots.get(query.table as usize)?.desc;
         let test = |condition: &'q Condition| Test {
             path: &condition.path,
@@ -113,7 +128,7 @@ impl Store {
         };
         let tests = query.conditions.iter().filter(|c| !c.binds).map(test).collect();
         let locks = Reading::new(&self.slots, query.tables.iter().map(|t| *t as usize));
-        Some(Run { store: self, query, desc, locks, operands, tests, seen: Counter::new(0) })
+        Some(Run { store: self, query, desc, locks, operands, tests, counts, seen: Counter::new(0) })
     }
 
     /// The kind of the values at the end of a path.
@@ -134,12 +149,15 @@ fn operand<'q>(operands: &'q Operands<'q>, condition: &Condition) -> Cell<'q> {
     condition.operand.and_then(|at| operands.values.get(at as usize)).copied().unwrap_or(Cell::Nil)
 }
 
-/// Whether a query goes through an index of its table in order, which a lookup of one value does not need.
-pub(crate) fn asks_order(query: &QueryDesc, index: usize, columns: usize) -> bool {
+/// The index of its table that a query goes through in order, which a lookup of one value does not need.
+pub(crate) fn walked_index(query: &QueryDesc, table: &TableDesc) -> Option<usize> {
     match query.access {
-        Access::Walk { index: used } | Access::Backlink { index: used } => used as usize == index,
-        Access::Index { index: used, equal, .. } => used as usize == index && (equal as usize) < columns,
-        Access::Scan | Access::List => false,
+        Access::Walk { index } | Access::Backlink { index } => Some(index as usize),
+        Access::Index { index, equal, .. } => {
+            let columns = table.indexes.get(index as usize)?.columns.len();
+            ((equal as usize) < columns).then_some(index as usize)
+        }
+        Access::Scan | Access::List => None,
     }
 }
 
@@ -210,7 +228,7 @@ impl<'q> Run<'q> {
         if let Some(found) = self.lookup(table) {
             return found.map_or(Step::Continue(()), |row| visit(row.id(), Some(row)));
         }
-        let (index, start, mut end) = match &self.query.access {
+        let Span { index, start, mut end } = match &self.query.access {
             Access::Scan => return table.rows.iter().try_for_each(|(id, row)| visit(id, Some(row))),
             Access::List => return self.operands.list.iter().try_for_each(|id| visit(*id, None)),
             _ => match self.span() {
@@ -231,7 +249,7 @@ impl<'q> Run<'q> {
                 }
                 Step::Continue(())
             }
-            Ordering::None if !self.all_equal(index) => {
+            Ordering::None if !self.counts && !self.all_equal(index) => {
                 let mut ids: Vec<u64> = table.entries(index, &start, &end).map(key::Key::id).collect();
                 ids.sort_unstable();
                 ids.into_iter().try_for_each(|id| visit(id, None))
@@ -274,48 +292,52 @@ impl<'q> Run<'q> {
         }
     }
 
-    /// The index of the access with the first key and the one behind the last; `None`: no key can be between.
-    #[allow(clippy::type_complexity, reason = "used here only")]
-    fn span(&self) -> Result<Option<(usize, Vec<u8>, Vec<u8>)>, Refusal> {
-        let (index, equal, range) = match self.query.access {
-            Access::Scan | Access::List => return Ok(None),
-            Access::Walk { index } => return Ok(Some((index as usize, Vec::new(), Vec::new()))),
+    /// The keys that the access goes through; `None`: there can be none, or it goes through no index.
+    fn span(&self) -> Result<Option<Span>, Refusal> {
+        match self.query.access {
+            Access::Scan | Access::List => Ok(None),
+            Access::Walk { index } => Ok(Some(Span { index: index as usize, start: Vec::new(), end: Vec::new() })),
             Access::Backlink { index } => {
-                let target = self.store.target(self.query.table as usize, index as usize);
+                let index = index as usize;
+                let target = self.store.target(self.query.table as usize, index);
                 let row = target.and_then(|t| self.locks.get(t)).and_then(|t| t.rows.get(self.operands.row));
                 let _ = row.ok_or(Refusal::NoRow)?;
                 let start = reference(self.operands.row);
-                let mut end = start.clone();
-                key::step_over(&mut end);
-                return Ok(Some((index as usize, start, end)));
+                Ok(Some(Span { index, end: behind(start.clone()), start }))
             }
-            Access::Index { index, equal, range } => (index as usize, equal as usize, range),
-        };
+            Access::Index { index, equal, range } => Ok(self.index_span(index as usize, equal as usize, range)),
+        }
+    }
+
+    /// The keys with the values that the first `equal` columns are bound to, and if `range`, with those of the next
+    /// column that its bounds allow.
+    fn index_span(&self, index: usize, equal: usize, range: bool) -> Option<Span> {
         let columns = self.desc.indexes.get(index).map_or(&[][..], |index| &index.columns);
         let mut prefix = Vec::with_capacity(40);
         for column in columns.iter().take(equal) {
             let kind = kind(self.desc, *column as usize);
-            let Some(value) = self.bound(*column as usize) else { return Ok(None) };
+            let value = self.bound(*column as usize)?;
             if is_nan(kind, value) {
-                return Ok(None);
+                return None;
             }
             key::put(&mut prefix, kind, value);
         }
-        let behind = |mut key: Vec<u8>| {
-            key::step_over(&mut key);
-            key
+        let (start, end) = match columns.get(equal).filter(|_| range) {
+            Some(column) => self.bounds(*column as usize, &prefix)?,
+            None => (prefix.clone(), behind(prefix)),
         };
-        let Some(column) = columns.get(equal).filter(|_| range) else {
-            let end = behind(prefix.clone());
-            return Ok(Some((index, prefix, end)));
-        };
-        let kind = kind(self.desc, *column as usize);
+        Some(Span { index, start, end })
+    }
+
+    /// Where the keys start and end that begin with `prefix` and then have a value of a column within its bounds.
+    fn bounds(&self, column: usize, prefix: &[u8]) -> Option<(Vec<u8>, Vec<u8>)> {
+        let kind = kind(self.desc, column);
         let with = |value: Cell<'_>| {
-            let mut key = prefix.clone();
+            let mut key = prefix.to_vec();
             key::put(&mut key, kind, value);
             key
         };
-        let (mut start, mut end) = (prefix.clone(), prefix.clone());
+        let (mut start, mut end) = (prefix.to_vec(), prefix.to_vec());
         key::put_first(&mut start);
         if kind == ColumnKind::Float {
             // No comparison with a NaN holds.
@@ -323,10 +345,10 @@ impl<'q> Run<'q> {
         } else {
             end = behind(start.clone());
         }
-        for condition in self.binding(*column as usize).filter(|c| c.op != CompareOp::Eq) {
+        for condition in self.binding(column).filter(|c| c.op != CompareOp::Eq) {
             let value = operand(self.operands, condition);
             if value == Cell::Nil || is_nan(kind, value) {
-                return Ok(None);
+                return None;
             }
             match condition.op {
                 CompareOp::Gt => start = start.max(behind(with(value))),
@@ -336,25 +358,27 @@ impl<'q> Run<'q> {
                 CompareOp::Eq | CompareOp::Ne => {}
             }
         }
-        Ok((start < end).then_some((index, start, end)))
+        (start < end).then_some((start, end))
     }
 
-    fn count_candidates(&self) -> Result<u64, Refusal> {
-        if let Some(found) = self.lookup(self.table()?) {
-            return Ok(u64::from(found.is_some()));
-        }
-        match &self.query.access {
-            Access::Scan => Ok(self.table()?.rows.len()),
-            Access::List => Ok(self.operands.list.len() as u64),
-            _ => {
-                let Some((index, start, end)) = self.span()? else { return Ok(0) };
-                let found = self.table()?.entries(index, &start, &end).count() as u64;
-                self.seen.set(found);
-                Ok(found)
+    /// How many rows the access finds; where it has to count them, only up to `limit`.
+    fn count_candidates(&self, limit: u64) -> Result<u64, Refusal> {
+        let table = self.table()?;
+        let found = match (self.lookup(table), &self.query.access) {
+            (Some(found), _) => u64::from(found.is_some()),
+            (None, Access::Scan) => return Ok(table.rows.len()),
+            (None, Access::List) => return Ok(self.operands.list.len() as u64),
+            (None, _) => {
+                let Some(Span { index, start, end }) = self.span()? else { return Ok(0) };
+                let most = usize::try_from(limit).unwrap_or(usize::MAX);
+                table.entries(index, &start, &end).take(most).count() as u64
             }
-        }
+        };
+        self.seen.set(found);
+        Ok(found)
     }
 
+    /// How many rows fulfil all conditions, up to `limit`.
     fn count_rows(&self, limit: u64) -> Result<u64, Refusal> {
         let mut found = 0;
         self.each_row(|_, _| {
@@ -435,6 +459,12 @@ impl<'q> Run<'q> {
         }
         Ok(Some(()))
     }
+}
+
+/// The first key behind all that begin with `key`.
+fn behind(mut key: Vec<u8>) -> Vec<u8> {
+    key::step_over(&mut key);
+    key
 }
 
 fn is_nan(kind: ColumnKind, cell: Cell<'_>) -> bool {

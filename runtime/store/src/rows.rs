@@ -1,10 +1,10 @@
 //! The rows of one table: pages of rows of equal width, and the places of rows by id.
 //!
-//! A row is contiguous: the bits that say which words are not nil, its id, columns that are words, columns of bytes and,
-//! in a table with a log, the number of a record. Short bytes lie in the row, so that most rows are one or two cache
-//! lines and nothing else; long ones lie beside their page. Rows that go leave places which new rows take; a page without rows is given back. Ids are
-//! dense, so their map is made of runs of places, found in a tree by the ids' upper bits: it is walked in ascending order
-//! of ids.
+//! A row is contiguous: the bits that say which words are not nil, its id, columns that are words, columns of bytes
+//! and, in a table with a log, the number of a record. Short bytes lie in the row, so that most rows are one or two
+//! cache lines and nothing else; long ones lie beside their page. Rows that go leave places which new rows take; a page
+//! without rows is given back. Ids are dense, so their map is made of runs of places, found in a tree by the ids' upper
+//! bits: it is walked in ascending order of ids.
 
 use crate::record;
 use crate::value::{Cell, Value};
@@ -343,6 +343,8 @@ impl Rows {
 
     /// Adds a row under an id that no row has, unless the rows are full; its place.
     pub fn insert(&mut self, id: u64, values: Vec<Value>) -> u32 {
+        // A place that another row had holds what that has left: every column is written.
+        debug_assert_eq!(values.len(), self.columns.len());
         let size = self.record_size(values.iter().map(Value::cell));
         let place = self.add(id, size);
         for (column, value) in values.into_iter().enumerate() {
@@ -354,6 +356,7 @@ impl Rows {
     /// The same with values as a record has them, and with the number of that record: short bytes need no memory of
     /// their own on the way.
     pub fn restore(&mut self, id: u64, cells: &[Cell<'_>], base: u64) {
+        debug_assert_eq!(cells.len(), self.columns.len());
         let place = self.add(id, self.record_size(cells.iter().copied()));
         for (column, cell) in cells.iter().enumerate() {
             match (self.columns.get(column), cell) {

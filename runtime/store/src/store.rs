@@ -11,6 +11,7 @@ use crate::record;
 use crate::table::Table;
 use crate::value::{Cell, Value};
 use abi::tables::{QueryDesc, TableDesc};
+use std::collections::BTreeSet;
 use std::sync::{Arc, RwLock};
 
 /// Why a statement did nothing.
@@ -92,22 +93,28 @@ impl Store {
         mut logged: impl FnMut(&TableDesc) -> Option<u16>,
     ) -> Store {
         let mut slots: Vec<Slot> = Vec::with_capacity(tables.len());
-        let links: Vec<(usize, usize, usize)> = tables.iter().enumerate().flat_map(links).collect();
-        let ordered = |table: usize, index: usize, columns: usize| {
-            links.iter().any(|link| (link.0, link.1) == (table, index))
-                || queries.iter().any(|query| query.table as usize == table && query::asks_order(query, index, columns))
+        let mut referrers = vec![Vec::new(); tables.len()];
+        // Indexes whose order somebody asks for.
+        let mut ordered = BTreeSet::new();
+        for (table, index, target) in tables.iter().enumerate().flat_map(links) {
+            let _ = ordered.insert((table, index));
+            if let Some(referrers) = referrers.get_mut(target) {
+                referrers.push((table, index));
+            }
+        }
+        let walked = |query: &QueryDesc| {
+            let table = query.table as usize;
+            Some((table, query::walked_index(query, tables.get(table)?)?))
         };
-        for (number, desc) in tables.into_iter().enumerate() {
-            let referrers: Vec<_> = links.iter().filter(|l| l.2 == number).map(|l| (l.0, l.1)).collect();
+        ordered.extend(queries.iter().filter_map(walked));
+        for ((number, desc), referrers) in tables.into_iter().enumerate().zip(referrers) {
             let indexes = desc.indexes.iter().enumerate().filter(|(_, index)| index.unique);
             let mut unique: Vec<_> =
                 indexes.filter_map(|(i, index)| Some((*index.columns.first()? as usize, i))).collect();
             unique.sort_unstable();
             let logged = logged(&desc);
             slots.push(Slot {
-                table: RwLock::new(Table::new(&desc, logged.is_some(), |index, columns| {
-                    ordered(number, index, columns)
-                })),
+                table: RwLock::new(Table::new(&desc, logged.is_some(), |index| ordered.contains(&(number, index)))),
                 logged,
                 referring: others(number, referrers.iter().map(|r| r.0)),
                 targets: others(number, desc.columns.iter().filter_map(|c| c.refers.map(|t| t as usize))),
@@ -135,6 +142,7 @@ impl Store {
         let own = table as usize;
         let slot = self.slots.get(own).ok_or(Refusal::NoRow)?;
         let desc = &slot.desc;
+        debug_assert_eq!(values.len(), desc.columns.len());
         let fits = values.iter().map(|value| max_size(value.cell())).sum::<usize>() <= MAX_ROW;
         let mut body = slot.logged.filter(|_| fits).map(|number| {
             let mut body = Vec::with_capacity(64);
@@ -378,7 +386,7 @@ fn check_target(locks: &Writing<'_>, target: u32, id: u64) -> Result<(), Refusal
 
 /// Whether the column of a unique index may have this value in the row `own`.
 fn check_unique(table: &Table, index: usize, cell: Cell<'_>, own: u64) -> Result<(), Refusal> {
-    let taken = cell != Cell::Nil && table.find(index, cell).is_some_and(|row| row.id() != own);
+    let taken = table.find(index, cell).is_some_and(|row| row.id() != own);
     if taken { Err(Refusal::Unique) } else { Ok(()) }
 }
 

@@ -61,7 +61,7 @@ impl Index {
     fn new(desc: &TableDesc, index: &IndexDesc, ordered: bool) -> Index {
         Index {
             columns: index.columns.iter().map(|c| (*c as usize, kind(desc, *c as usize))).collect(),
-            places: index.unique.then(Places::new),
+            places: index.unique.then(Places::default),
             ordered: ordered || !index.unique,
             tree: BTreeSet::new(),
         }
@@ -69,8 +69,8 @@ impl Index {
 
     /// The entry of a row whose columns `cell` gives.
     fn entry<'a>(&self, id: u64, cell: impl Fn(usize) -> Cell<'a>) -> Entry {
-        let first = self.columns.first().map(|(column, kind)| (*kind, cell(*column))).filter(|(_, c)| *c != Cell::Nil);
-        let hash = self.places.as_ref().zip(first).map(|(places, (kind, cell))| places.hash(kind, cell));
+        let unique = self.places.as_ref().zip(self.columns.first());
+        let hash = unique.and_then(|(places, (column, kind))| places.hash(*kind, cell(*column)));
         let key = (self.ordered || hash.is_none()).then(|| {
             let mut bytes = Vec::with_capacity(40);
             for (column, kind) in &self.columns {
@@ -101,11 +101,11 @@ impl Index {
     }
 
     /// Takes in the entries of all rows; as `Table::fill`.
-    fn fill(&mut self, rows: &Rows) -> (usize, Option<u64>) {
-        let (mut cost, mut twice, mut keys) = (0, None, Vec::new());
+    fn fill(&mut self, rows: &Rows) -> (u64, Option<u64>) {
+        let (mut cost, mut twin, mut keys) = (0, None, Vec::new());
         for (id, row) in rows.iter() {
             let entry = self.entry(id, |c| row.cell(c));
-            cost += entry.cost();
+            cost += entry.cost() as u64;
             keys.extend(entry.key);
             if let (Some(places), Some(hash), Some((column, kind))) =
                 (&mut self.places, entry.hash, self.columns.first().copied())
@@ -113,23 +113,21 @@ impl Index {
                 let is_same =
                     |place| rows.at(place).is_some_and(|other| key::same(kind, other.cell(column), row.cell(column)));
                 if places.find(hash, is_same).is_some() {
-                    twice = twice.or(Some(id));
+                    twin = twin.or(Some(id));
                 }
                 places.insert(hash, rows.place(id).unwrap_or_default());
             }
         }
         // A tree is built from sorted entries at once.
         self.tree = keys.into_iter().collect();
-        (cost, twice)
+        (cost, twin)
     }
 }
 
 impl Table {
-    /// `logged`: its rows are in the log; `ordered` says of an index of so many columns whether the program asks
-    /// for its order.
-    pub fn new(desc: &TableDesc, logged: bool, ordered: impl Fn(usize, usize) -> bool) -> Table {
-        let indexes =
-            desc.indexes.iter().enumerate().map(|(i, index)| Index::new(desc, index, ordered(i, index.columns.len())));
+    /// `logged`: its rows are in the log; `ordered` says of an index whether the program asks for its order.
+    pub fn new(desc: &TableDesc, logged: bool, ordered: impl Fn(usize) -> bool) -> Table {
+        let indexes = desc.indexes.iter().enumerate().map(|(i, index)| Index::new(desc, index, ordered(i)));
         Table {
             rows: Rows::new(desc.columns.iter().map(|c| (c.kind, c.nullable)), logged),
             indexes: indexes.collect(),
@@ -137,8 +135,8 @@ impl Table {
         }
     }
 
-    /// The entries of `index`, whose order the program asks for, from `start` up to `end`, `end` left out; an empty `end`
-    /// is none.
+    /// The entries of `index`, whose order the program asks for, from `start` up to `end`, `end` left out; an empty
+    /// `end` is none.
     pub fn entries(&self, index: usize, start: &[u8], end: &[u8]) -> impl DoubleEndedIterator<Item = &Key> + use<'_> {
         // The set refuses bounds in the wrong order.
         let end =
@@ -160,13 +158,13 @@ impl Table {
         Some(index.columns.first().filter(|_| index.places.is_some())?.0)
     }
 
-    /// The row with this value, which is not nil, in the column of a unique index.
+    /// The row with this value in the column of a unique index; none for nil.
     pub fn find(&self, index: usize, cell: Cell<'_>) -> Option<Row<'_>> {
         let index = self.indexes.get(index)?;
         let (column, kind) = *index.columns.first()?;
         let places = index.places.as_ref()?;
         let mut found = None;
-        let _ = places.find(places.hash(kind, cell), |place| {
+        let _ = places.find(places.hash(kind, cell)?, |place| {
             found = self.rows.at(place).filter(|row| key::same(kind, row.cell(column), cell));
             found.is_some()
         })?;
@@ -234,14 +232,14 @@ impl Table {
     }
 
     /// The memory that rows and their entries would take.
-    pub fn weigh(&self, rows: &Rows) -> usize {
+    pub fn weigh(&self, rows: &Rows) -> u64 {
         let entries =
             |id, row: Row<'_>| self.indexes.iter().map(|i| i.entry(id, |c| row.cell(c)).cost()).sum::<usize>();
-        rows.iter().map(|(id, row)| rows.cost(row.cells()) + entries(id, row)).sum()
+        rows.iter().map(|(id, row)| (rows.cost(row.cells()) + entries(id, row)) as u64).sum()
     }
 
-    /// At least what rows and their entries would take, without looking at them.
-    pub fn most(&self, rows: &Rows) -> u64 {
+    /// No less than what rows and their entries would take, without looking at them.
+    pub fn weighs_at_most(&self, rows: &Rows) -> u64 {
         let indexes = self.indexes.len();
         let each = rows.cost(std::iter::empty()) + indexes * (2 * ENTRY_COST + hash::ENTRY_COST);
         rows.len() * each as u64 + rows.encoded() * 3 * (1 + indexes as u64)
@@ -249,15 +247,16 @@ impl Table {
 
     /// Gives an empty table its rows; the memory that they take, and a row that has the value of another one in a unique
     /// column, if there is one.
-    pub fn fill(&mut self, rows: Rows, next: u64, threads: usize) -> (usize, Option<u64>) {
+    pub fn fill(&mut self, rows: Rows, next: u64, threads: usize) -> (u64, Option<u64>) {
+        debug_assert_eq!(self.rows.len(), 0);
         (self.rows, self.next) = (rows, next);
         let rows = &self.rows;
         let indexes: Vec<Mutex<&mut Index>> = self.indexes.iter_mut().map(Mutex::new).collect();
         let done = jobs::run(threads, indexes.len() + 1, |number| match indexes.get(number) {
             Some(index) => index.lock().unwrap_or_else(PoisonError::into_inner).fill(rows),
-            None => (rows.iter().map(|(_, row)| rows.cost(row.cells())).sum(), None),
+            None => (rows.iter().map(|(_, row)| rows.cost(row.cells()) as u64).sum(), None),
         });
-        done.into_iter().fold((0, None), |(cost, twice), (more, id)| (cost + more, twice.or(id)))
+        done.into_iter().fold((0, None), |(cost, twin), (more, id)| (cost + more, twin.or(id)))
     }
 }
 

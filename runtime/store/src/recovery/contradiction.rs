@@ -4,6 +4,7 @@
 use super::loader::{Loaded, Loader};
 use super::{Place, places};
 use crate::disk::{Disk, Fault};
+use crate::hash::Hasher;
 use crate::jobs;
 use crate::key;
 use crate::log::Damage;
@@ -12,8 +13,6 @@ use crate::store::Seq;
 use crate::value::Cell;
 use abi::tables::ColumnKind;
 use std::collections::BTreeSet;
-use std::collections::hash_map::RandomState;
-use std::hash::BuildHasher;
 
 /// A row and what is wrong with it.
 struct Contradiction {
@@ -88,16 +87,12 @@ impl Job {
 /// The rows with a value in a column, nil aside, that a row with a lower id has too; with the lowest of those ids.
 pub(super) fn twins(table: &Loaded, column: usize, kind: ColumnKind) -> Vec<(u64, u64)> {
     // Equal hashes stand beside each other in the end, and only those values are compared: nearly always there are none.
-    let state = RandomState::new();
-    let hash = |cell: Cell<'_>| match cell {
-        Cell::Nil => None,
-        Cell::Word(word) => Some(key::ordered(kind, word)),
-        Cell::Bytes(bytes) => Some(state.hash_one(bytes)),
-    };
+    let hasher = Hasher::default();
+    let hash = |cell: Cell<'_>| hasher.hash(kind, cell);
     let mut hashes = Vec::with_capacity(usize::try_from(table.rows.len()).unwrap_or(0));
     hashes.extend(table.rows.iter().filter_map(|(_, row)| hash(row.cell(column))));
     hashes.sort_unstable();
-    if hashes.windows(2).all(|pair| matches!(pair, [a, b] if a != b)) {
+    if hashes.is_sorted_by(|a, b| a < b) {
         return Vec::new();
     }
     let hashed = table.rows.iter().filter_map(|(id, row)| Some((hash(row.cell(column))?, id)));
@@ -105,15 +100,13 @@ pub(super) fn twins(table: &Loaded, column: usize, kind: ColumnKind) -> Vec<(u64
     hashes.sort_unstable();
     let mut twins = Vec::new();
     for group in hashes.chunk_by(|a, b| a.0 == b.0).filter(|group| group.len() > 1) {
-        let bytes_of = |id: u64| match table.rows.get(id).map(|row| row.cell(column)) {
-            Some(Cell::Bytes(bytes)) => bytes,
-            _ => &[],
-        };
-        let mut rows: Vec<(&[u8], u64)> = group.iter().map(|(_, id)| (bytes_of(*id), *id)).collect();
-        rows.sort_unstable();
-        for same in rows.chunk_by(|a, b| a.0 == b.0) {
-            if let [(_, twin), others @ ..] = same {
-                twins.extend(others.iter().map(|(_, id)| (*id, *twin)));
+        // One, but for values that have the same hash by chance.
+        let mut firsts: Vec<(Cell<'_>, u64)> = Vec::new();
+        for (_, id) in group {
+            let Some(cell) = table.rows.get(*id).map(|row| row.cell(column)) else { continue };
+            match firsts.iter().find(|(first, _)| key::same(kind, *first, cell)) {
+                Some((_, twin)) => twins.push((*id, *twin)),
+                None => firsts.push((cell, *id)),
             }
         }
     }

@@ -11,7 +11,9 @@ mod tests;
 use crate::compact::{Bell, Compaction, Compactor};
 use crate::disk::{Disk, Fault};
 use crate::jobs;
+use crate::lock;
 use crate::log::{Damage, Error, Failure, Found, Log, Objection, Preamble, Record, Setup, Visitor, scan};
+use crate::rows::Rows;
 use crate::schema::{self, Check, Migration, Schema};
 use crate::store::{Seq, Slot, Store};
 use crate::table::Table;
@@ -25,7 +27,7 @@ use loader::Checker;
 pub(crate) use loader::{Loaded, Loader, damage, schema_in};
 use std::collections::{BTreeSet, HashMap};
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError, RwLockReadGuard};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// What opening needs beside the files and the program.
 pub struct Settings {
@@ -211,6 +213,9 @@ fn breaking(loader: &Loader, check: Check, target: &Schema) -> Option<Value> {
     cell.map(Cell::to_value)
 }
 
+/// The rows that each table of a store is to have, until it has them.
+type Waiting = Vec<Mutex<Option<Loaded>>>;
+
 /// Builds the program's tables.
 fn into_store(
     loader: Loader,
@@ -228,40 +233,16 @@ fn into_store(
     };
     let store = Store::with(shapes.tables.clone(), shapes.queries.clone(), memory, logged);
     let mut loaded: Vec<Option<Loaded>> = loader.tables.into_iter().map(Some).collect();
-    let loaded: Vec<Mutex<Option<Loaded>>> = store
-        .slots
-        .iter()
-        .map(|slot| slot.logged.and_then(|n| loaded.get_mut(usize::from(n))).and_then(Option::take))
-        .map(Mutex::new)
-        .collect();
-    let each = |work: &(dyn Fn(&Slot, &mut Option<Loaded>) -> u64 + Sync)| {
-        let costs = jobs::run(threads, loaded.len(), |number| match (store.slots.get(number), loaded.get(number)) {
-            (Some(slot), Some(loaded)) => work(slot, &mut loaded.lock().unwrap_or_else(PoisonError::into_inner)),
-            _ => 0,
-        });
-        costs.into_iter().sum::<u64>()
-    };
-    let most = each(&|slot, loaded| loaded.as_ref().map_or(0, |loaded| read_lock(slot).most(&loaded.rows)));
-    let weigh = || each(&|slot, loaded| loaded.as_ref().map_or(0, |loaded| read_lock(slot).weigh(&loaded.rows) as u64));
+    let of_slot = |slot: &Slot| loaded.get_mut(usize::from(slot.logged?))?.take();
+    let waiting: Waiting = store.slots.iter().map(of_slot).map(Mutex::new).collect();
     // It is known before indexes take up memory that there may not be.
-    if most > memory && weigh() > memory {
-        drop((loaded, store));
+    if exceed(&store, &waiting, memory, threads) {
+        drop((waiting, store));
         check_again(disk, threads)?;
         return Err(OpenError::Memory(memory));
     }
-    let twice = Mutex::new(None);
-    // Tables first, then the indexes of each.
-    let shared = (threads / loaded.len().max(1)).max(1);
-    let cost = each(&|slot, loaded| {
-        let Some(Loaded { rows, next }) = loaded.take() else { return 0 };
-        let mut table = slot.table.write().unwrap_or_else(PoisonError::into_inner);
-        let (bytes, id) = table.fill(rows, next, shared);
-        if let Some(row) = id.and_then(|id| table.rows.get(id)) {
-            *twice.lock().unwrap_or_else(PoisonError::into_inner) = Some(row.base());
-        }
-        bytes as u64
-    });
-    if let Some(seq) = twice.into_inner().unwrap_or_else(PoisonError::into_inner) {
+    let (cost, twin) = fill(&store, &waiting, threads);
+    if let Some(seq) = twin {
         check_again(disk, threads)?;
         return Err(damage_of(disk, seq, "another row has the same value in a unique column"));
     }
@@ -271,8 +252,44 @@ fn into_store(
     Ok(store)
 }
 
-fn read_lock(slot: &Slot) -> RwLockReadGuard<'_, Table> {
-    slot.table.read().unwrap_or_else(PoisonError::into_inner)
+/// Whether rows and their indexes would take more than `memory`.
+fn exceed(store: &Store, waiting: &Waiting, memory: u64, threads: usize) -> bool {
+    let sum = |weigh: fn(&Table, &Rows) -> u64| -> u64 {
+        let each = each_table(store, waiting, threads, |slot, loaded| {
+            loaded.as_ref().map_or(0, |loaded| weigh(&lock::read(&slot.table), &loaded.rows))
+        });
+        each.into_iter().sum()
+    };
+    sum(Table::weighs_at_most) > memory && sum(Table::weigh) > memory
+}
+
+/// Gives the tables their rows and builds the indexes: the memory that this takes, and a record that holds a row with
+/// the value of another one in a unique column, if there is one.
+fn fill(store: &Store, waiting: &Waiting, threads: usize) -> (u64, Option<Seq>) {
+    // Tables first, then the indexes of each.
+    let shared = (threads / waiting.len().max(1)).max(1);
+    let each = each_table(store, waiting, threads, |slot, loaded| {
+        let Some(Loaded { rows, next }) = loaded.take() else { return (0, None) };
+        let mut table = lock::write(&slot.table);
+        let (cost, twin) = table.fill(rows, next, shared);
+        (cost, twin.and_then(|id| table.rows.get(id)).map(|row| row.base()))
+    });
+    each.into_iter().fold((0, None), |(cost, twin), (more, other)| (cost + more, twin.or(other)))
+}
+
+/// What `work` makes of each table and of the rows that it is to have.
+fn each_table<T: Send>(
+    store: &Store,
+    waiting: &Waiting,
+    threads: usize,
+    work: impl Fn(&Slot, &mut Option<Loaded>) -> T + Sync,
+) -> Vec<T> {
+    let tables: Vec<_> = store.slots.iter().zip(waiting).collect();
+    let done = jobs::run(threads, tables.len(), |number| {
+        let (slot, loaded) = tables.get(number)?;
+        Some(work(slot, &mut loaded.lock().unwrap_or_else(PoisonError::into_inner)))
+    });
+    done.into_iter().flatten().collect()
 }
 
 /// Reads a log once more to find what `check` would find in its rows first.
