@@ -29,8 +29,6 @@ pub(super) struct Commit {
     durable: u64,
     /// The first segment that is needed.
     oldest: u64,
-    /// Calls of `Log::roll` that are done.
-    rolls: u64,
     /// Its counters are those after the last record written.
     setup: Setup,
 }
@@ -42,11 +40,11 @@ impl Commit {
             let header = Header { id: random_id()?, number: 1, first: 1, oldest: 1 };
             let segment = create(&*disk, &shared, header, &setup)?;
             let (end, reserved) = (segment.records, segment.size);
-            return Ok(Commit { disk, shared, segment, end, reserved, durable, oldest: 1, rolls: 0, setup });
+            return Ok(Commit { disk, shared, segment, end, reserved, durable, oldest: 1, setup });
         };
         let reserved = if torn { end } else { segment.size.max(end) };
         let same = segment.preamble.schema == setup.preamble.schema;
-        let mut commit = Commit { disk, shared, segment, end, reserved, durable, oldest, rolls: 0, setup };
+        let mut commit = Commit { disk, shared, segment, end, reserved, durable, oldest, setup };
         if same {
             commit.prepare()?;
         } else {
@@ -69,17 +67,7 @@ impl Commit {
 
     fn commit(&mut self, work: &mut Work) -> Result<(), Fault> {
         self.write(&mut work.records)?;
-        if work.last {
-            return Ok(());
-        }
-        if work.rolls > self.rolls {
-            if self.end > self.segment.records {
-                self.roll()?;
-            }
-            self.rolls = work.rolls;
-            self.shared.advance(|staging| staging.rolls_done = work.rolls);
-        }
-        self.prepare()
+        if work.last { Ok(()) } else { self.prepare() }
     }
 
     /// Makes records durable: as one batch, unless they do not fit into the segment, which is not full.

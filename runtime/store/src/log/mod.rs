@@ -77,9 +77,7 @@ struct Staging {
     idle: bool,
     /// How many wait for progress.
     waiting: usize,
-    /// Calls of `roll`, and how many of them are done.
-    rolls_asked: u64,
-    rolls_done: u64,
+    /// Those that are needed, ascending.
     segments: Vec<Extent>,
     meter: stats::Meter,
 }
@@ -96,8 +94,6 @@ enum Phase {
 /// What the thread takes at once.
 struct Work {
     records: Vec<u8>,
-    /// Calls of `roll` up to this one are to be done behind the records.
-    rolls: u64,
     /// Whether `end` is the record.
     last: bool,
 }
@@ -114,8 +110,6 @@ impl Log {
                 phase: Phase::Open,
                 idle: false,
                 waiting: 0,
-                rolls_asked: 0,
-                rolls_done: 0,
                 segments: found.segments,
                 meter: stats::Meter::default(),
             }),
@@ -144,27 +138,8 @@ impl Log {
 
     /// Blocks until a record is durable; false if it will never be.
     pub fn wait(&self, seq: u64) -> bool {
-        let _staging = self.shared.wait(|_| self.durable() >= seq);
+        self.shared.wait(|| self.durable() >= seq);
         self.durable() >= seq
-    }
-
-    /// Begins a new segment, blocks until it is there, and gives its number: records staged before lie in segments
-    /// below. None if the log has failed or was closed.
-    pub fn roll(&self) -> Option<u64> {
-        let mut staging = self.shared.lock();
-        staging.rolls_asked += 1;
-        let call = staging.rolls_asked;
-        self.shared.wake(staging);
-        let staging = self.shared.wait(|staging| staging.rolls_done >= call);
-        if staging.rolls_done < call {
-            return None;
-        }
-        staging.segments.last().map(|extent| extent.number)
-    }
-
-    /// The segments that are needed, ascending.
-    pub fn segments(&self) -> Vec<Extent> {
-        self.shared.lock().segments.clone()
     }
 
     /// Bytes of the records in the segments that are needed.
@@ -256,14 +231,13 @@ impl Shared {
     }
 
     /// Waits until something is the case or nothing is written any more.
-    fn wait(&self, done: impl Fn(&Staging) -> bool) -> MutexGuard<'_, Staging> {
+    fn wait(&self, done: impl Fn() -> bool) {
         let mut staging = self.lock();
         staging.waiting += 1;
-        while !done(&staging) && staging.phase != Phase::Over {
+        while !done() && staging.phase != Phase::Over {
             staging = self.progress.wait(staging).unwrap_or_else(PoisonError::into_inner);
         }
         staging.waiting -= 1;
-        staging
     }
 
     /// Changes what others may be waiting for.
@@ -278,21 +252,20 @@ impl Shared {
     /// Waits for work and takes all there is, leaving `spare` to be filled. None if nothing is to be written any more.
     fn take(&self, spare: Vec<u8>) -> Option<Work> {
         let mut staging = self.lock();
-        let nothing = |staging: &Staging| staging.whole == 0 && staging.rolls_asked == staging.rolls_done;
-        while staging.phase == Phase::Open && nothing(&staging) {
+        while staging.phase == Phase::Open && staging.whole == 0 {
             staging.idle = true;
             staging = self.work.wait(staging).unwrap_or_else(PoisonError::into_inner);
         }
         if staging.phase == Phase::Over {
             return None;
         }
-        let last = nothing(&staging);
+        let last = staging.whole == 0;
         if last {
             let _ = staging.put(Kind::End, |_| ());
             staging.phase = Phase::Over;
         }
         let mut records = mem::replace(&mut staging.records, spare);
         records.truncate(mem::take(&mut staging.whole));
-        Some(Work { records, rolls: staging.rolls_asked, last })
+        Some(Work { records, last })
     }
 }

@@ -31,7 +31,7 @@ fn rec_3_the_last_segment_may_end_anywhere() {
         assert_eq!(found.leftovers.contains(&last), len < 64 + 30, "cut at {len}");
 
         let log = open(&disk);
-        let Extent { number, bytes, .. } = *log.segments().last().unwrap();
+        let Extent { number, bytes, .. } = *segments(&log).last().unwrap();
         assert!(disk.image()[&segment::name(number)].len() as u64 > bytes, "zeros are behind the end");
         let new = write(&log, Kind::Change, b"after the cut");
         drop(log);
@@ -103,7 +103,7 @@ fn fmt_3_copies_of_the_log_are_not_taken_for_records() {
     let mut written = vec![write(&log, Kind::Change, b"original"), write(&log, Kind::Change, b"another")];
     for shift in 0..8 {
         let mut body = vec![0; shift];
-        let end = log.segments()[0].bytes.min(600) as usize;
+        let end = segments(&log)[0].bytes.min(600) as usize;
         body.extend_from_slice(&disk.image()[&name][..end]);
         body.push(1);
         written.push(write(&log, Kind::Change, &body));

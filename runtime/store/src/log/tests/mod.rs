@@ -110,6 +110,20 @@ fn sample() -> (Image, Vec<Entry>) {
     (disk.image(), written)
 }
 
+/// The segments that are needed.
+fn segments(log: &Log) -> Vec<Extent> {
+    log.shared.lock().segments.clone()
+}
+
+/// Writes until a new segment has been begun, which holds a record at most; its number.
+fn begin_segment(log: &Log) -> u64 {
+    let before = segments(log).len();
+    while segments(log).len() == before {
+        let _ = write(log, Kind::Change, b"filling");
+    }
+    segments(log).last().unwrap().number
+}
+
 fn last_name(image: &Image) -> String {
     image.keys().rfind(|name| name.ends_with(".log")).unwrap().clone()
 }
