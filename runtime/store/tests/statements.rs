@@ -1,38 +1,26 @@
-//! Statements from several threads at once, the bound of memory, the size of a row.
+//! Statements from several threads at once, the bound of memory, the size of a row, what a query looks at.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
 
-use abi::tables::{ColumnDesc, ColumnKind, IndexDesc, TableDesc};
-use std::sync::atomic::{AtomicU64, Ordering};
-use store::{Cell, Refusal, Store, Value};
+#[path = "schema/program.rs"]
+#[allow(dead_code, reason = "the schema's tests use all of it")]
+mod program;
 
-fn table(name: &str, columns: &[(ColumnKind, bool, Option<u32>)], indexes: &[(u32, bool)]) -> TableDesc {
-    let column = |(i, (kind, nullable, refers)): (usize, &(ColumnKind, bool, Option<u32>))| ColumnDesc {
-        name: format!("c{i}"),
-        kind: *kind,
-        nullable: *nullable,
-        refers: *refers,
-    };
-    TableDesc {
-        class: 0,
-        name: name.to_owned(),
-        label: name.to_owned(),
-        durable: false,
-        declared: true,
-        columns: columns.iter().enumerate().map(column).collect(),
-        indexes: indexes.iter().map(|(c, unique)| IndexDesc { columns: vec![*c], unique: *unique }).collect(),
-    }
-}
+use abi::desc::{TYPE_INT, TYPE_TEXT};
+use abi::tables::{Access, Ordering as Yields, QueryDesc};
+use program::{Program, indexes, query};
+use std::sync::atomic::{AtomicU64, Ordering};
+use store::{Cell, Operands, Refusal, Sink, Store, Value};
 
 /// `Counter { n: Int }`, `Name { name: Text @unique }`, `Target { n: Int }`, `Referrer { to: ref Target }`.
 fn store(memory: u64) -> Store {
-    let int = (ColumnKind::Int, false, None);
-    let tables = vec![
-        table("Counter", &[int], &[]),
-        table("Name", &[(ColumnKind::Bytes, false, None)], &[(0, true)]),
-        table("Target", &[int], &[]),
-        table("Referrer", &[(ColumnKind::Int, false, Some(2))], &[(0, false)]),
-    ];
-    Store::new(tables, Vec::new(), memory)
+    let mut program = Program::new();
+    let _ = program.table("Counter", &[("n", TYPE_INT, None)]);
+    let _ = program.table("Name", &[("name", TYPE_TEXT, None)]);
+    program.unique(0);
+    let target = program.table("Target", &[("n", TYPE_INT, None)]);
+    let _ = program.table("Referrer", &[("to", target, None)]);
+    program.last().indexes = indexes(&[(&[0], false)]);
+    Store::new(program.0.tables, Vec::new(), memory)
 }
 
 /// Inserts into a table that is in no log; the id.
@@ -168,4 +156,60 @@ fn id_3_an_id_is_never_given_twice() {
     assert_eq!(store.len(COUNTER), 333);
     assert_eq!(store.read(COUNTER, 999, 0, |cell| cell.to_value()), Ok(Value::Word(999)));
     assert_eq!(store.delete(COUNTER, 1000), Err(Refusal::NoRow));
+}
+
+/// How many rows there were.
+struct Count(u64);
+
+impl Sink for Count {
+    fn room(&mut self, _: usize) -> bool {
+        true
+    }
+
+    fn row(&mut self, _: u64, _: &[Cell<'_>]) -> bool {
+        self.0 += 1;
+        true
+    }
+}
+
+/// How many rows a query gives and counts, or why not; what counting has looked at.
+fn ask(store: &Store, query: &QueryDesc, operands: &Operands<'_>) -> ([Result<u64, Refusal>; 2], u64) {
+    let (mut rows, mut seen) = (Count(0), 0);
+    let given = store.evaluate(query, operands, &mut rows, &mut 0).map(|_| rows.0);
+    let counted = store.count_rows(query, operands, &mut seen);
+    ([given, counted], seen)
+}
+
+fn backlink() -> QueryDesc {
+    let query = query(REFERRER, Access::Backlink { index: 0 }, Yields::None);
+    QueryDesc { tables: vec![TARGET, REFERRER], ..query }
+}
+
+#[test]
+fn id_6_a_backlink_of_no_row_is_refused_even_if_nothing_is_taken() {
+    let store = store(1 << 20);
+    let target = insert(&store, TARGET, vec![Value::Word(0)]).unwrap();
+    let gone = insert(&store, TARGET, vec![Value::Word(0)]).unwrap();
+    let _ = (insert(&store, REFERRER, vec![Value::Word(target)]).unwrap(), store.delete(TARGET, gone).unwrap());
+    for (take, rows) in [(None, 1), (Some(1), 1), (Some(0), 0)] {
+        let of = |row| ask(&store, &backlink(), &Operands { row, take, ..Operands::default() }).0;
+        assert_eq!(of(target), [Ok(rows); 2], "take {take:?}");
+        assert_eq!(of(gone), [Err(Refusal::NoRow); 2], "take {take:?}");
+    }
+}
+
+#[test]
+fn pln_3_counting_looks_at_no_more_than_it_needs() {
+    let store = store(1 << 20);
+    let target = insert(&store, TARGET, vec![Value::Word(0)]).unwrap();
+    for _ in 0..100 {
+        let _ = insert(&store, REFERRER, vec![Value::Word(target)]).unwrap();
+    }
+    for (skip, take, rows, looked_at) in
+        [(0, None, 100, 100), (0, Some(5), 5, 5), (3, Some(5), 5, 8), (98, Some(5), 2, 100), (9, Some(0), 0, 0)]
+    {
+        let operands = Operands { row: target, skip, take, ..Operands::default() };
+        let asked = ask(&store, &backlink(), &operands);
+        assert_eq!(asked, ([Ok(rows); 2], looked_at), "skip {skip}, take {take:?}");
+    }
 }

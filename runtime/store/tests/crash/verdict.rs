@@ -3,7 +3,8 @@
 
 use crate::life::{History, open};
 use crate::naive::{Naive, Row, order};
-use crate::workload::{LOAN, lookup, probes, program, query, walk};
+use crate::program::query;
+use crate::workload::{LOAN, lookup, probes, program, walk};
 use abi::tables::{Access, Ordering, QueryDesc};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -160,5 +161,5 @@ fn check_indexes(store: &Store, rows: &[BTreeMap<u64, Row>]) {
 }
 
 fn store_ids(store: &Store, table: usize) -> Vec<u64> {
-    ids(store, &query(table, Access::Scan, Ordering::None), Vec::new())
+    ids(store, &query(table as u32, Access::Scan, Ordering::None), Vec::new())
 }

@@ -2,10 +2,10 @@
 //! which some are refused.
 
 use crate::naive::{Naive, Row};
-use crate::program::Program;
+use crate::program::{Program, column, indexes, query};
 use crate::random::Random;
 use abi::desc::{TYPE_FLOAT, TYPE_INT, TYPE_TEXT};
-use abi::tables::{Access, ColumnKind, CompareOp, Condition, IndexDesc, Ordering, Path, PathEnd, QueryDesc};
+use abi::tables::{Access, ColumnKind, CompareOp, Condition, Ordering, QueryDesc};
 use store::{Cell, Refusal, Seq, Store, UpdateError, Value};
 
 const SHELF: usize = 0;
@@ -33,40 +33,16 @@ pub fn program() -> Program {
 /// The table whose unique column has an order.
 pub const LOAN: usize = 2;
 
-pub fn query(table: usize, access: Access, ordering: Ordering) -> QueryDesc {
-    QueryDesc {
-        table: table as u32,
-        access,
-        conditions: Vec::new(),
-        order: Vec::new(),
-        ordering,
-        outputs: Vec::new(),
-        tables: vec![0, 1, 2],
-        operands: None,
-        source: None,
-        skip: None,
-        take: None,
-        result: 0,
-        ids: true,
-        computed: Vec::new(),
-    }
-}
-
 /// All rows in the order of an index.
 pub fn walk(table: usize, index: u32) -> QueryDesc {
-    query(table, Access::Walk { index }, Ordering::Index { desc: false })
+    query(table as u32, Access::Walk { index }, Ordering::Index { desc: false })
 }
 
 /// The rows with a value in the column of an index.
-pub fn lookup(table: usize, index: u32, column: u32) -> QueryDesc {
-    let path = Path { steps: Vec::new(), end: PathEnd::Column(column) };
-    let condition = Condition { path, op: CompareOp::Eq, operand: Some(0), binds: true };
-    let query = query(table, Access::Index { index, equal: 1, range: false }, Ordering::None);
+pub fn lookup(table: usize, index: u32, of: u32) -> QueryDesc {
+    let condition = Condition { path: column(of), op: CompareOp::Eq, operand: Some(0), binds: true };
+    let query = query(table as u32, Access::Index { index, equal: 1, range: false }, Ordering::None);
     QueryDesc { conditions: vec![condition], ..query }
-}
-
-fn indexes(indexes: &[(&[u32], bool)]) -> Vec<IndexDesc> {
-    indexes.iter().map(|(columns, unique)| IndexDesc { columns: columns.to_vec(), unique: *unique }).collect()
 }
 
 /// A statement and what it is to do.

@@ -1,10 +1,9 @@
 //! The log stays near the size of the rows, and nobody notices otherwise: not other threads, not a later program, and
 //! not one that starts after a crash at any moment.
 
-use super::program::Program;
+use super::program::{Program, indexes};
 use super::{Failures, text};
 use abi::desc::{TYPE_INT, TYPE_TEXT};
-use abi::tables::IndexDesc;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, mpsc};
@@ -28,7 +27,7 @@ fn program() -> Program {
     program.unique(0);
     let item = program.nullable(row);
     let _ = program.table("Tag", &[("label", TYPE_TEXT, None), ("item", item, None)]);
-    program.last().indexes.push(IndexDesc { columns: vec![1], unique: false });
+    program.last().indexes = indexes(&[(&[1], false)]);
     program
 }
 

@@ -9,7 +9,6 @@ mod migration;
 mod program;
 
 use abi::desc::{TYPE_INT, TYPE_TEXT};
-use abi::tables::IndexDesc;
 use program::Program;
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
@@ -26,7 +25,7 @@ fn program() -> Program {
     let mut program = Program::new();
     let note = program.nullable(TYPE_TEXT);
     let _ = program.table("Item", &[("name", TYPE_TEXT, None), ("n", TYPE_INT, None), ("note", note, None)]);
-    program.0.tables[0].indexes = vec![IndexDesc { columns: vec![0], unique: true }];
+    program.unique(0);
     program
 }
 

@@ -13,9 +13,9 @@ mod random;
 mod search;
 
 use abi::desc::TYPE_INT;
-use abi::tables::{Access, CompareOp, Condition, IndexDesc, Ordering, Path, PathEnd, QueryDesc};
+use abi::tables::{Access, CompareOp, Condition, Ordering, Path, PathEnd, QueryDesc};
 use order::{Action, History, Operation, State};
-use program::Program;
+use program::{Program, column, indexes, query};
 use random::Random;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
@@ -42,7 +42,7 @@ fn program(durable: [bool; 2]) -> Program {
     program.last().durable = durable[0];
     let _ = program.table("Right", &[("n", TYPE_INT, None), ("left", left, None)]);
     program.last().durable = durable[1];
-    program.last().indexes = vec![IndexDesc { columns: vec![1], unique: false }];
+    program.last().indexes = indexes(&[(&[1], false)]);
     program
 }
 
@@ -90,22 +90,12 @@ impl Sink for Both {
 
 /// `from r in Right where r.left == left select` both numbers.
 fn read_both(store: &Store, left: u64) -> State {
-    let column = |steps: &[u32], column| Path { steps: steps.to_vec(), end: PathEnd::Column(column) };
     let query = QueryDesc {
-        table: RIGHT,
-        access: Access::Index { index: 0, equal: 1, range: false },
-        conditions: vec![Condition { path: column(&[], 1), op: CompareOp::Eq, operand: Some(0), binds: true }],
-        order: Vec::new(),
-        ordering: Ordering::None,
-        outputs: vec![column(&[], 0), column(&[1], 0)],
+        conditions: vec![Condition { path: column(1), op: CompareOp::Eq, operand: Some(0), binds: true }],
+        outputs: vec![column(0), Path { steps: vec![1], end: PathEnd::Column(0) }],
         tables: vec![LEFT, RIGHT],
-        operands: None,
-        source: None,
-        skip: None,
-        take: None,
-        result: 0,
         ids: false,
-        computed: Vec::new(),
+        ..query(RIGHT, Access::Index { index: 0, equal: 1, range: false }, Ordering::None)
     };
     let operands = Operands { values: &[Cell::Word(left)], ..Operands::default() };
     let mut both = Both::default();

@@ -10,10 +10,10 @@ mod random;
 
 use abi::desc::{TYPE_FLOAT, TYPE_INT, TYPE_JSON, TYPE_TEXT, TypeDesc};
 use abi::tables::{
-    Access, ColumnDesc, ColumnKind, CompareOp, Condition, IndexDesc, Ordering, Path, PathEnd, QueryDesc, TableDesc,
+    Access, ColumnDesc, ColumnKind, CompareOp, Condition, Ordering, Path, PathEnd, QueryDesc, TableDesc,
 };
 use naive::{Naive, Row, holds, order};
-use program::Program;
+use program::{Program, column, indexes, query};
 use random::Random;
 use std::sync::Arc;
 use store::disk::simulated::Simulated;
@@ -48,29 +48,6 @@ fn program(ordered: bool) -> Program {
 
 /// The index on codes.
 const CODE: u32 = 2;
-
-fn query(table: u32, access: Access, ordering: Ordering) -> QueryDesc {
-    QueryDesc {
-        table,
-        access,
-        conditions: Vec::new(),
-        order: Vec::new(),
-        ordering,
-        outputs: Vec::new(),
-        tables: vec![0, 1],
-        operands: None,
-        source: None,
-        skip: None,
-        take: None,
-        result: 0,
-        ids: true,
-        computed: Vec::new(),
-    }
-}
-
-fn indexes(indexes: &[(&[u32], bool)]) -> Vec<IndexDesc> {
-    indexes.iter().map(|(columns, unique)| IndexDesc { columns: columns.to_vec(), unique: *unique }).collect()
-}
 
 fn value(random: &mut Random, desc: &ColumnDesc) -> Value {
     if desc.nullable && random.one_in(4) {
@@ -117,10 +94,6 @@ impl Sink for Rows {
         self.0.push((id, cells.iter().map(|c| c.to_value()).collect()));
         true
     }
-}
-
-fn simple(column: u32) -> Path {
-    Path { steps: Vec::new(), end: PathEnd::Column(column) }
 }
 
 /// A query over one table and what its conditions compare with.
@@ -337,16 +310,16 @@ fn ask(store: &Store, naive: &Naive, q: &Question, round: usize, ordered: bool) 
     let desc = &naive.tables[q.table as usize];
     let expected = answer(naive, q);
     for (access, binds, ordering) in accesses(desc, q, ordered) {
-        let condition = |(i, (column, op, _)): (usize, &(u32, CompareOp, Value))| Condition {
-            path: simple(*column),
+        let condition = |(i, (number, op, _)): (usize, &(u32, CompareOp, Value))| Condition {
+            path: column(*number),
             op: *op,
             operand: Some(i as u32),
             binds: binds[i],
         };
         let query = QueryDesc {
             conditions: q.conditions.iter().enumerate().map(condition).collect(),
-            order: q.order.iter().map(|(c, desc)| (simple(*c), *desc)).collect(),
-            outputs: vec![Path { steps: Vec::new(), end: PathEnd::Id }, simple(0)],
+            order: q.order.iter().map(|(c, desc)| (column(*c), *desc)).collect(),
+            outputs: vec![Path { steps: Vec::new(), end: PathEnd::Id }, column(0)],
             ..query(q.table, access.clone(), ordering)
         };
         let values: Vec<Cell<'_>> = q.conditions.iter().map(|(_, _, v)| v.cell()).collect();
