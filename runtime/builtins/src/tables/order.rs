@@ -11,9 +11,6 @@ use values::multi;
 use values::object::{self, Obj};
 use values::text;
 
-/// Bytes of an item beside its key that are charged while sorting.
-const ITEM: usize = 64;
-
 pub(super) extern "C" fn query_order(ctx: *mut Ctx, query: u64, keys: *mut Obj, skip: i64, take: i64) -> *mut Obj {
     entry(ctx, |ctx| {
         // SAFETY: generated code passes a live object of the class that it made for the keys of this query.
@@ -50,11 +47,11 @@ unsafe fn order(ctx: &mut Ctx, query: u64, keys: *mut Obj, skip: i64, take: i64)
         }
         let grown = sorter.push(Item { key: key.as_slice().into(), tie: at as u64, id: at as u64 });
         if grown > 0 {
-            if !object::charge_extra(ctx, grown + ITEM) {
+            if !object::charge_extra(ctx, grown) {
                 object::uncharge(ctx, charged);
                 return std::ptr::null_mut();
             }
-            charged += grown + ITEM;
+            charged += grown;
         }
     }
     let sorted = sorter.finish();
