@@ -20,7 +20,7 @@ T5   writes, large, full,         T16  free
 T6   calls, growth; a migration:  T18  STORE/tests/durable/compaction.rs (id_3_...)
      tests/cli/migrating.rs       T19  tests/cli/migrating.rs
 T7   STORE/tests/crash/power.rs   T20  tests/cli/starting.rs
-T8   second                       T21  STORE/src/log/tests/damage.rs, STORE/tests/inspect.rs
+T8   second                       T21  STORE/tests/hostile, STORE/src/log/tests/damage.rs
 T9   copies; STORE/tests/crash    T10  STORE/tests/crash/files.rs
                                   T11  STORE/tests/model
 """

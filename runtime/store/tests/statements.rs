@@ -4,10 +4,14 @@
 #[path = "schema/program.rs"]
 #[allow(dead_code, reason = "the schema's tests use all of it")]
 mod program;
+#[path = "model/query.rs"]
+#[allow(dead_code, reason = "other tests use all of it")]
+mod query;
 
 use abi::desc::{TYPE_INT, TYPE_TEXT};
 use abi::tables::{Access, Ordering as Yields, QueryDesc};
-use program::{Program, indexes, query};
+use program::{Program, indexes};
+use query::query;
 use std::sync::atomic::{AtomicU64, Ordering};
 use store::{Cell, Operands, Refusal, Sink, Store, Value};
 

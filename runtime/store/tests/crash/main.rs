@@ -17,6 +17,8 @@ mod prefix;
 #[path = "../schema/program.rs"]
 #[allow(dead_code, reason = "the schema's tests use all of it")]
 mod program;
+#[path = "../model/query.rs"]
+mod query;
 #[path = "../model/random.rs"]
 mod random;
 mod verdict;

@@ -3,7 +3,7 @@
 
 use crate::life::{History, open};
 use crate::naive::{Naive, Row, order};
-use crate::program::query;
+use crate::query::query;
 use crate::workload::{LOAN, lookup, probes, program, walk};
 use abi::tables::{Access, Ordering, QueryDesc};
 use std::collections::BTreeMap;

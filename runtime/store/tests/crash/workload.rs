@@ -2,7 +2,8 @@
 //! which some are refused.
 
 use crate::naive::{Naive, Row};
-use crate::program::{Program, column, indexes, query};
+use crate::program::{Program, indexes};
+use crate::query::{column, query};
 use crate::random::Random;
 use abi::desc::{TYPE_FLOAT, TYPE_INT, TYPE_TEXT};
 use abi::tables::{Access, ColumnKind, CompareOp, Condition, Ordering, QueryDesc};

@@ -8,6 +8,8 @@ mod order;
 #[path = "../schema/program.rs"]
 #[allow(dead_code, reason = "the schema's tests use all of it")]
 mod program;
+#[path = "../model/query.rs"]
+mod query;
 #[path = "../model/random.rs"]
 mod random;
 mod search;
@@ -15,7 +17,8 @@ mod search;
 use abi::desc::TYPE_INT;
 use abi::tables::{Access, CompareOp, Condition, Ordering, Path, PathEnd, QueryDesc};
 use order::{Action, History, Operation, State};
-use program::{Program, column, indexes, query};
+use program::{Program, indexes};
+use query::{column, query};
 use random::Random;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};

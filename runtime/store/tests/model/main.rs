@@ -6,6 +6,7 @@ mod naive;
 #[path = "../schema/program.rs"]
 #[allow(dead_code, reason = "the schema's tests use all of it")]
 mod program;
+mod query;
 mod random;
 
 use abi::desc::{TYPE_FLOAT, TYPE_INT, TYPE_JSON, TYPE_TEXT, TypeDesc};
@@ -13,7 +14,8 @@ use abi::tables::{
     Access, ColumnDesc, ColumnKind, CompareOp, Condition, Ordering, Path, PathEnd, QueryDesc, TableDesc,
 };
 use naive::{Naive, Row, holds, order};
-use program::{Program, column, indexes, query};
+use program::{Program, indexes};
+use query::{column, query};
 use random::Random;
 use std::sync::Arc;
 use store::disk::simulated::Simulated;

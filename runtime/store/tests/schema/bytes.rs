@@ -26,7 +26,7 @@ fn sample() -> Schema {
                 ("t", TYPE_TEXT, Some(Declared::Text(b"text".to_vec()))),
             ],
         );
-        p.last().indexes.push(IndexDesc { columns: vec![4, 0], unique: false });
+        p.last().indexes = indexes(&[(&[4, 0], false)]);
         p.last().label = "lots".to_owned();
         p.0.classes[0].package = Some("lib".to_owned());
     });
@@ -157,10 +157,10 @@ fn what_no_program_declares_is_no_schema() {
         }),
         ("a table twice", |s| s.tables.push(s.tables[0].clone())),
         ("columns of a retired table", |s| s.tables[0].retired = true),
-        ("an index on nothing", |s| s.tables[0].indexes.push(IndexDesc { columns: vec![], unique: false })),
-        ("an index on what is no key", |s| s.tables[0].indexes.push(IndexDesc { columns: vec![2], unique: false })),
+        ("an index on nothing", |s| s.tables[0].indexes.extend(indexes(&[(&[], false)]))),
+        ("an index on what is no key", |s| s.tables[0].indexes.extend(indexes(&[(&[2], false)]))),
         ("a unique index on two columns", |s| {
-            s.tables[0].indexes.push(IndexDesc { columns: vec![0, 1], unique: true });
+            s.tables[0].indexes.extend(indexes(&[(&[0, 1], true)]));
         }),
     ];
     for (fault, make) in faults {

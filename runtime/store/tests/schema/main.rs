@@ -7,8 +7,7 @@ mod convert;
 mod program;
 
 use abi::desc::{Default as Declared, TYPE_BOOL, TYPE_BYTES, TYPE_FLOAT, TYPE_INT, TYPE_JSON, TYPE_TEXT, TypeDesc};
-use abi::tables::IndexDesc;
-use program::{Declaration, Program};
+use program::{Declaration, Program, indexes};
 use store::schema::{Check, Migration, Refusal, Schema};
 use store::{Cell, Value};
 
@@ -371,7 +370,7 @@ fn scm_6_a_class_that_is_gone() {
 fn scm_7_indexes() {
     let old = table(&[plain("n", TYPE_INT), plain("t", TYPE_TEXT)]);
     let mut indexed = old.clone();
-    indexed.last().indexes.push(IndexDesc { columns: vec![0, 1], unique: false });
+    indexed.last().indexes = indexes(&[(&[0, 1], false)]);
     for (from, to) in [(&old, &indexed), (&indexed, &old)] {
         opens(from, to);
         assert_eq!(checks(from, to), []);

@@ -1,10 +1,10 @@
-//! Shapes of programs, as the compiler would make them of declarations and queries.
+//! Shapes of programs, as the compiler would make them of declarations.
 
 use abi::desc::{
     ClassDesc, ClassIdx, ClassKind, Default as Declared, FIXED_TYPES, FieldDesc, Shapes, TypeDesc, TypeIdx, UnionDesc,
     UnionIdx,
 };
-use abi::tables::{Access, ColumnDesc, ColumnKind, IndexDesc, Ordering, Path, PathEnd, QueryDesc, TableDesc};
+use abi::tables::{ColumnDesc, ColumnKind, IndexDesc, TableDesc};
 
 /// Name, type, default.
 pub type Declaration<'a> = (&'a str, TypeIdx, Option<Declared>);
@@ -12,31 +12,6 @@ pub type Declaration<'a> = (&'a str, TypeIdx, Option<Declared>);
 /// Indexes by their columns, and whether they are unique.
 pub fn indexes(indexes: &[(&[u32], bool)]) -> Vec<IndexDesc> {
     indexes.iter().map(|(columns, unique)| IndexDesc { columns: columns.to_vec(), unique: *unique }).collect()
-}
-
-/// The value of a column of the row at hand.
-pub fn column(column: u32) -> Path {
-    Path { steps: Vec::new(), end: PathEnd::Column(column) }
-}
-
-/// The ids of all rows of a table that an access finds; no path leads to other tables.
-pub fn query(table: u32, access: Access, ordering: Ordering) -> QueryDesc {
-    QueryDesc {
-        table,
-        access,
-        conditions: Vec::new(),
-        order: Vec::new(),
-        ordering,
-        outputs: Vec::new(),
-        tables: vec![table],
-        operands: None,
-        source: None,
-        skip: None,
-        take: None,
-        result: 0,
-        ids: true,
-        computed: Vec::new(),
-    }
 }
 
 #[derive(Clone)]
