@@ -1,5 +1,5 @@
-//! The table store: rows of typed columns by value, ordered indexes, ids, and the statements over them. It knows
-//! nothing of fibers, of objects or of code: values come and go as words and bytes.
+//! The table store: rows of typed columns by value, indexes that are ordered or find by a hash, ids, and the statements
+//! over them. It knows nothing of fibers, of objects or of code: values come and go as words and bytes.
 //!
 //! A statement takes the locks of all tables that it touches, in ascending order, and gives them back before it
 //! returns; that makes all statements one total order. It checks everything before it changes anything, so a refused

@@ -10,7 +10,7 @@ use crate::table::{Table, kind};
 use crate::value::Cell;
 use abi::tables::{Access, ColumnKind, CompareOp, Condition, Ordering, Path, PathEnd, QueryDesc, TableDesc};
 use smallvec::SmallVec;
-use std::cell::Cell as Counter;
+use std::cell::{Cell as Counter, RefCell};
 use std::ops::ControlFlow;
 
 /// What a query is asked with.
@@ -34,8 +34,11 @@ pub trait Sink {
     fn row(&mut self, id: u64, cells: &[Cell<'_>]) -> bool;
 }
 
-/// Ends a walk: `Ok(())` where enough was seen.
-type Step = ControlFlow<Result<(), Refusal>>;
+/// How a walk over rows ends: `None` where memory is short.
+type Outcome = Result<Option<()>, Refusal>;
+
+/// Ends a walk early, also where enough was seen.
+type Step = ControlFlow<Outcome>;
 
 /// The keys of an index from `start` up to `end`, which is left out; an empty `end` is none.
 struct Span {
@@ -204,9 +207,13 @@ impl<'q> Run<'q> {
         Ok(true)
     }
 
-    /// Calls `visit` with the rows that fulfil all conditions, in the order of the access.
-    fn each_row<'r>(&'r self, mut visit: impl FnMut(u64, Option<Row<'r>>) -> Step) -> Result<(), Refusal> {
-        let walk = self.each_candidate(|id, row| {
+    /// Calls `visit` with the rows that fulfil all conditions, in the order of the access; `room` as `Sink::room`.
+    fn each_row<'r>(
+        &'r self,
+        room: impl FnMut(usize) -> bool,
+        mut visit: impl FnMut(u64, Option<Row<'r>>) -> Step,
+    ) -> Outcome {
+        let walk = self.each_candidate(room, |id, row| {
             self.seen.set(self.seen.get() + 1);
             match self.fulfils(id, row) {
                 Ok(true) => visit(id, row),
@@ -215,12 +222,16 @@ impl<'q> Run<'q> {
             }
         });
         match walk {
-            Step::Continue(()) => Ok(()),
-            Step::Break(result) => result,
+            Step::Continue(()) => Ok(Some(())),
+            Step::Break(outcome) => outcome,
         }
     }
 
-    fn each_candidate<'r>(&'r self, mut visit: impl FnMut(u64, Option<Row<'r>>) -> Step) -> Step {
+    fn each_candidate<'r>(
+        &'r self,
+        mut room: impl FnMut(usize) -> bool,
+        mut visit: impl FnMut(u64, Option<Row<'r>>) -> Step,
+    ) -> Step {
         let table = match self.table() {
             Ok(table) => table,
             Err(refusal) => return Step::Break(Err(refusal)),
@@ -250,7 +261,17 @@ impl<'q> Run<'q> {
                 Step::Continue(())
             }
             Ordering::None if !self.counts && !self.all_equal(index) => {
-                let mut ids: Vec<u64> = table.entries(index, &start, &end).map(key::Key::id).collect();
+                let mut ids = Vec::new();
+                for key in table.entries(index, &start, &end) {
+                    if ids.len() == ids.capacity() {
+                        let more = ids.len().max(64);
+                        if !room(more * size_of::<u64>()) {
+                            return Step::Break(Ok(None));
+                        }
+                        ids.reserve_exact(more);
+                    }
+                    ids.push(key.id());
+                }
                 ids.sort_unstable();
                 ids.into_iter().try_for_each(|id| visit(id, None))
             }
@@ -381,11 +402,15 @@ impl<'q> Run<'q> {
     /// How many rows fulfil all conditions, up to `limit`.
     fn count_rows(&self, limit: u64) -> Result<u64, Refusal> {
         let mut found = 0;
-        self.each_row(|_, _| {
-            found += 1;
-            if found < limit { Step::Continue(()) } else { Step::Break(Ok(())) }
-        })?;
-        Ok(found)
+        // Nothing is kept of rows that are counted.
+        let walk = self.each_row(
+            |_| true,
+            |_, _| {
+                found += 1;
+                if found < limit { Step::Continue(()) } else { Step::Break(Ok(Some(()))) }
+            },
+        );
+        walk.map(|_| found)
     }
 
     /// Gives `sink` the row and its outputs. False: there is no memory.
@@ -403,38 +428,37 @@ impl<'q> Run<'q> {
         Ok(sink.row(id, cells))
     }
 
-    fn stream(&self, sink: &mut dyn Sink) -> Result<Option<()>, Refusal> {
+    fn stream(&self, sink: &mut dyn Sink) -> Outcome {
         let (mut skip, mut left) = (self.operands.skip, self.operands.take.unwrap_or(u64::MAX));
         let mut cells = SmallVec::new();
-        let mut complete = true;
-        self.each_row(|id, row| {
+        let sink = RefCell::new(sink);
+        let room = |bytes| sink.borrow_mut().room(bytes);
+        self.each_row(room, |id, row| {
             if skip > 0 {
                 skip -= 1;
                 return Step::Continue(());
             }
-            match self.emit(id, row, &mut cells, sink) {
+            match self.emit(id, row, &mut cells, &mut **sink.borrow_mut()) {
                 Ok(true) => left -= 1,
-                Ok(false) => {
-                    complete = false;
-                    left = 0;
-                }
+                Ok(false) => return Step::Break(Ok(None)),
                 Err(refusal) => return Step::Break(Err(refusal)),
             }
-            if left > 0 { Step::Continue(()) } else { Step::Break(Ok(())) }
-        })?;
-        Ok(complete.then_some(()))
+            if left > 0 { Step::Continue(()) } else { Step::Break(Ok(Some(()))) }
+        })
     }
 
-    fn sort(&self, sink: &mut dyn Sink) -> Result<Option<()>, Refusal> {
+    fn sort(&self, sink: &mut dyn Sink) -> Outcome {
         let skip = usize::try_from(self.operands.skip).unwrap_or(usize::MAX);
         let take = self.operands.take.map(|take| usize::try_from(take).unwrap_or(usize::MAX));
         let mut sorter = Sorter::new(take.map(|take| take.saturating_add(skip)));
         let listed = self.query.access == Access::List;
         let kinds: Vec<ColumnKind> =
             self.query.order.iter().map(|(p, _)| self.store.path_kind(self.query.table as usize, p)).collect();
-        let (mut seen, mut complete) = (0, true);
+        let mut seen = 0;
         let mut key = Vec::with_capacity(64);
-        self.each_row(|id, row| {
+        let sink = RefCell::new(sink);
+        let room = |bytes| sink.borrow_mut().room(bytes);
+        let walk = self.each_row(room, |id, row| {
             key.clear();
             for ((path, desc), kind) in self.query.order.iter().zip(&kinds) {
                 match self.value(id, row, path) {
@@ -445,13 +469,12 @@ impl<'q> Run<'q> {
             let tie = if listed { seen } else { id };
             seen += 1;
             let grown = sorter.push(Item { key: key.as_slice().into(), tie, id });
-            complete = grown == 0 || sink.room(grown);
-            if complete { Step::Continue(()) } else { Step::Break(Ok(())) }
+            if grown == 0 || room(grown) { Step::Continue(()) } else { Step::Break(Ok(None)) }
         })?;
-        if !complete {
+        if walk.is_none() {
             return Ok(None);
         }
-        let mut cells = SmallVec::new();
+        let (sink, mut cells) = (sink.into_inner(), SmallVec::new());
         for item in sorter.finish().into_iter().skip(skip).take(take.unwrap_or(usize::MAX)) {
             if !self.emit(item.id, None, &mut cells, sink)? {
                 return Ok(None);
