@@ -63,17 +63,7 @@ pub fn open(
         let notice = "WO_EPHEMERAL=1: tables are kept in memory only and are gone at the end";
         start.notices.push(format!("{program}: {notice}"));
     }
-    let mut number = |name: &str, least: u64, most: u64| {
-        let text = get(name)?;
-        let number = text.trim().parse::<u64>().ok().filter(|n| (least..=most).contains(n));
-        if number.is_none() {
-            start.notices.push(format!("{program}: {name}={text} is not a number from {least} to {most}; ignored"));
-        }
-        number
-    };
-    let bound = number("WO_DB_MB", 1, 1_048_576).map(|mb| mb << 20);
-    let floor = number("WO_CHECKPOINT_BYTES", 1, i64::MAX as u64).unwrap_or(CHECKPOINT_BYTES);
-    let ratio = number("WO_CHECKPOINT_RATIO", 0, i64::MAX as u64).unwrap_or(CHECKPOINT_RATIO);
+    let Limits { bound, floor, ratio } = limits(program, get, &mut start.notices);
     if shapes.tables.is_empty() {
         return start;
     }
@@ -81,13 +71,8 @@ pub fn open(
     values::encode::set_row_reader(super::row_object);
     let in_memory = || Store::new(shapes.tables.clone(), shapes.queries.clone(), bound);
     let mut on_disk = |path: &Path| {
-        let (name, directory) = (program.to_owned(), path.to_owned());
-        let on_failure = Box::new(move |error: &Error| {
-            let place = placed(&directory, error);
-            sched::stderr::line(&format!("{name}: compaction failed and will be tried again: {place}"));
-        });
         let begun = Instant::now();
-        let compaction = Compaction { floor, ratio, on_failure };
+        let compaction = Compaction { floor, ratio, on_failure: Box::new(tells(program, path)) };
         let (store, records) = on_disk(shapes, program, bound, compaction, path, &mut start.notices)?;
         if get("WO_WAL_STATS").is_some_and(|v| v == "1") {
             let _ = REPLAY.set((records, begun.elapsed().as_millis()));
@@ -112,6 +97,40 @@ pub fn open(
         Err(refusal) => start.refusal = Some(format!("{program}: {refusal}")),
     }
     start
+}
+
+/// What variables say of sizes, in bytes but for the ratio.
+struct Limits {
+    /// None: the process's memory decides.
+    bound: Option<u64>,
+    floor: u64,
+    ratio: u64,
+}
+
+/// Reads the variables of sizes. What is no number that they may have counts for nothing, and is told.
+fn limits(program: &str, get: impl Fn(&str) -> Option<String>, notices: &mut Vec<String>) -> Limits {
+    let mut number = |name: &str, least: u64, most: u64| {
+        let text = get(name)?;
+        let number = text.trim().parse::<u64>().ok().filter(|n| (least..=most).contains(n));
+        if number.is_none() {
+            notices.push(format!("{program}: {name}={text} is not a number from {least} to {most}; ignored"));
+        }
+        number
+    };
+    Limits {
+        bound: number("WO_DB_MB", 1, 1_048_576).map(|mb| mb << 20),
+        floor: number("WO_CHECKPOINT_BYTES", 1, i64::MAX as u64).unwrap_or(CHECKPOINT_BYTES),
+        ratio: number("WO_CHECKPOINT_RATIO", 0, i64::MAX as u64).unwrap_or(CHECKPOINT_RATIO),
+    }
+}
+
+/// Tells of a failed compaction of the store in a directory.
+fn tells(program: &str, directory: &Path) -> impl Fn(&Error) + Send + use<> {
+    let (program, directory) = (program.to_owned(), directory.to_owned());
+    move |error| {
+        let place = placed(&directory, error);
+        sched::stderr::line(&format!("{program}: compaction failed and will be tried again: {place}"));
+    }
 }
 
 /// Makes everything durable that the program has done. Called once it has ended.
