@@ -1,9 +1,8 @@
 //! `order by`: rows with the keys they are sorted by, all of them or the first few.
 
-use crate::key;
+use crate::key::{self, Key};
 use crate::value::Cell;
 use abi::tables::ColumnKind;
-use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
 /// Appends a value to the key of an item; `desc` turns its order round.
@@ -16,38 +15,22 @@ pub fn put_key(out: &mut Vec<u8>, kind: ColumnKind, cell: Cell<'_>, desc: bool) 
 }
 
 /// A row and what orders it.
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Item {
-    pub key: Box<[u8]>,
+    key: Key,
     /// Breaks ties: position in a list, else the id.
-    pub tie: u64,
+    tie: u64,
     pub id: u64,
 }
 
 impl Item {
-    /// Memory of an item, roughly.
-    pub fn cost(&self) -> usize {
-        size_of::<Item>() + self.key.len() + 16
+    fn new(key: &[u8], tie: u64, id: u64) -> Item {
+        Item { key: Key::new(key), tie, id }
     }
-}
 
-impl PartialEq for Item {
-    fn eq(&self, other: &Item) -> bool {
-        self.cmp(other) == Ordering::Equal
-    }
-}
-
-impl Eq for Item {}
-
-impl PartialOrd for Item {
-    fn partial_cmp(&self, other: &Item) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for Item {
-    fn cmp(&self, other: &Item) -> Ordering {
-        self.key.cmp(&other.key).then(self.tie.cmp(&other.tie))
+    /// Memory of an item.
+    fn cost(&self) -> usize {
+        size_of::<Item>() + self.key.heap()
     }
 }
 
@@ -65,25 +48,24 @@ impl Sorter {
         Sorter { limit: limit.unwrap_or(usize::MAX), heap: BinaryHeap::new(), all: Vec::new() }
     }
 
-    /// Takes an item in; the bytes by which that made the sorter larger.
-    pub fn push(&mut self, item: Item) -> usize {
-        let cost = item.cost();
-        if self.limit == usize::MAX {
-            self.all.push(item);
+    /// Takes a row in with its key and what breaks ties; the bytes by which that made the sorter larger.
+    pub fn push(&mut self, key: &[u8], tie: u64, id: u64) -> usize {
+        let unlimited = self.limit == usize::MAX;
+        if unlimited || self.heap.len() < self.limit {
+            let item = Item::new(key, tie, id);
+            let cost = item.cost();
+            if unlimited { self.all.push(item) } else { self.heap.push(item) }
             return cost;
         }
-        if self.heap.len() < self.limit {
-            self.heap.push(item);
-            return cost;
+        // Most rows are behind those that are kept, and are not to be copied for that.
+        let is_kept = |last: &Item| (key, tie) < (last.key.bytes(), last.tie);
+        let Some(mut last) = self.heap.peek_mut() else { return 0 };
+        if !is_kept(&last) {
+            return 0;
         }
-        if let Some(mut last) = self.heap.peek_mut()
-            && item < *last
-        {
-            let before = last.cost();
-            *last = item;
-            return cost.saturating_sub(before);
-        }
-        0
+        let before = last.cost();
+        *last = Item::new(key, tie, id);
+        last.cost().saturating_sub(before)
     }
 
     #[must_use]
