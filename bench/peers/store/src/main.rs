@@ -110,7 +110,7 @@ fn run<S: Store>(dir: &Path, figure: &str, numbers: &[i64]) -> Result<()> {
         ("open", []) => println!(r#"{{"rows":{}}}"#, store.rows()?),
         _ => {
             return Err(
-                "usage: peer-store sqlite|redb DIR (insert ROWS|lookup ROWS TIMES|queries ROWS|fill ROWS|open)".into()
+                "usage: peer-store sqlite|redb DIR (insert ROWS|lookup ROWS TIMES|queries ROWS|fill ROWS|open)".into(),
             );
         }
     }
