@@ -1,6 +1,6 @@
 //! `order by`: rows with the keys they are sorted by, all of them or the first few.
 
-use crate::key::{self, Key};
+use crate::key;
 use crate::value::Cell;
 use abi::tables::ColumnKind;
 use std::collections::BinaryHeap;
@@ -14,10 +14,14 @@ pub fn put_key(out: &mut Vec<u8>, kind: ColumnKind, cell: Cell<'_>, desc: bool) 
     }
 }
 
-/// A row and what orders it.
+/// Bytes of a key that are compared as numbers: two Ints or a short text.
+const HEAD: usize = 24;
+
+/// A row and what orders it. No key is a prefix of another, so what a short one lacks of the head may be zeros.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Item {
-    key: Key,
+    head: [u64; HEAD / 8],
+    rest: Box<[u8]>,
     /// Breaks ties: position in a list, else the id.
     tie: u64,
     pub id: u64,
@@ -25,13 +29,24 @@ pub struct Item {
 
 impl Item {
     fn new(key: &[u8], tie: u64, id: u64) -> Item {
-        Item { key: Key::new(key), tie, id }
+        let (head, rest) = split(key);
+        Item { head, rest: rest.into(), tie, id }
     }
 
     /// Memory of an item.
     fn cost(&self) -> usize {
-        size_of::<Item>() + self.key.heap()
+        size_of::<Item>() + self.rest.len() + if self.rest.is_empty() { 0 } else { 16 }
     }
+}
+
+fn split(key: &[u8]) -> ([u64; HEAD / 8], &[u8]) {
+    let (start, rest) = key.split_at(key.len().min(HEAD));
+    let mut head = [0; HEAD];
+    head.iter_mut().zip(start).for_each(|(to, from)| *to = *from);
+    let (words, _) = head.as_chunks();
+    let mut numbers = [0; HEAD / 8];
+    numbers.iter_mut().zip(words).for_each(|(number, word)| *number = u64::from_be_bytes(*word));
+    (numbers, rest)
 }
 
 /// The first `limit` items of those given, in order.
@@ -58,7 +73,8 @@ impl Sorter {
             return cost;
         }
         // Most rows are behind those that are kept, and are not to be copied for that.
-        let is_kept = |last: &Item| (key, tie) < (last.key.bytes(), last.tie);
+        let (head, rest) = split(key);
+        let is_kept = |last: &Item| (head, rest, tie) < (last.head, &*last.rest, last.tie);
         let Some(mut last) = self.heap.peek_mut() else { return 0 };
         if !is_kept(&last) {
             return 0;

@@ -180,6 +180,11 @@ impl<'q> Run<'q> {
         row.or_else(|| self.locks.get(table)?.rows.get(id)).ok_or(Refusal::NoRow)
     }
 
+    /// The row of a candidate, looked up once for all that is asked of it; `None` where a list names one that is gone.
+    fn at_hand<'r>(&'r self, id: u64, row: Option<Row<'r>>) -> Option<Row<'r>> {
+        row.or_else(|| self.table().ok()?.rows.get(id))
+    }
+
     fn fulfils<'r>(&'r self, id: u64, row: Option<Row<'r>>) -> Result<bool, Refusal> {
         for test in &self.tests {
             if !holds(test.kind, self.value(id, row, test.path)?, test.op, test.operand) {
@@ -193,6 +198,7 @@ impl<'q> Run<'q> {
     fn each_row<'r>(&'r self, mut visit: impl FnMut(u64, Option<Row<'r>>) -> Step) -> Result<(), Refusal> {
         let walk = self.each_candidate(|id, row| {
             self.seen.set(self.seen.get() + 1);
+            let row = if self.tests.is_empty() { row } else { self.at_hand(id, row) };
             match self.fulfils(id, row) {
                 Ok(true) => visit(id, row),
                 Ok(false) => Step::Continue(()),
@@ -344,7 +350,10 @@ impl<'q> Run<'q> {
             Access::List => Ok(self.operands.list.len() as u64),
             _ => {
                 let Some((index, start, end)) = self.span()? else { return Ok(0) };
-                let found = self.table()?.entries(index, &start, &end).zip(0..limit).count() as u64;
+                let entries = self.table()?.entries(index, &start, &end);
+                // Counting all of them is one loop; with a limit it is a step each.
+                let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+                let found = if limit == usize::MAX { entries.count() } else { entries.take(limit).count() } as u64;
                 self.seen.set(found);
                 Ok(found)
             }
@@ -369,6 +378,7 @@ impl<'q> Run<'q> {
         sink: &mut dyn Sink,
     ) -> Result<bool, Refusal> {
         cells.clear();
+        let row = if self.query.outputs.is_empty() { row } else { self.at_hand(id, row) };
         for path in &self.query.outputs {
             cells.push(self.value(id, row, path)?);
         }
@@ -408,6 +418,7 @@ impl<'q> Run<'q> {
         let mut key = Vec::with_capacity(64);
         self.each_row(|id, row| {
             key.clear();
+            let row = self.at_hand(id, row);
             for ((path, desc), kind) in self.query.order.iter().zip(&kinds) {
                 match self.value(id, row, path) {
                     Ok(cell) => put_key(&mut key, *kind, cell, *desc),
