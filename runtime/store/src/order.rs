@@ -69,7 +69,11 @@ impl Sorter {
         if unlimited || self.heap.len() < self.limit {
             let item = Item::new(key, tie, id);
             let cost = item.cost();
-            if unlimited { self.all.push(item) } else { self.heap.push(item) }
+            if unlimited {
+                self.all.push(item)
+            } else {
+                self.heap.push(item)
+            }
             return cost;
         }
         // Most rows are behind those that are kept, and are not to be copied for that.

@@ -445,13 +445,7 @@ impl<'q> Run<'q> {
 }
 
 /// Visits the rows of an index from the last key on; those with equal values by ascending id all the same.
-fn backwards(
-    table: &Table,
-    index: usize,
-    start: &[u8],
-    mut end: Vec<u8>,
-    mut visit: impl FnMut(u64) -> Step,
-) -> Step {
+fn backwards(table: &Table, index: usize, start: &[u8], mut end: Vec<u8>, mut visit: impl FnMut(u64) -> Step) -> Step {
     let mut equal: SmallVec<[u64; NEIGHBOURS]> = SmallVec::new();
     loop {
         let mut keys = table.entries(index, start, &end).rev().peekable();
