@@ -40,6 +40,14 @@ stress *ARGS:
 crash *ARGS:
     python3 scripts/crash.py {{ARGS}}
 
+# the reader of stores that is written from docs/store-format.md, against `woc db`
+format *ARGS:
+    python3 scripts/format.py {{ARGS}}
+
+# random queries with and without indexes
+queries *ARGS:
+    python3 scripts/queries.py {{ARGS}}
+
 # actors and tables
 db-actor:
     scripts/db-actor-accept.sh

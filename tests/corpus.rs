@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -13,6 +13,8 @@ use corpus::{Finished, Report, command, finish, reports, root, woc};
 use libtest_mimic::{Arguments, Failed, Trial};
 
 const LIMIT: Duration = Duration::from_secs(60);
+/// Where the tables of a program are kept that is run with a store.
+const DATA: &str = "data";
 /// Where a program runs on several shards.
 const SHARDS: u32 = 4;
 
@@ -21,6 +23,8 @@ const SHARDS: u32 = 4;
 struct Mode {
     optimize: bool,
     shards: u32,
+    /// Durable tables are kept in a directory.
+    store: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -152,26 +156,26 @@ impl Case {
 
     /// Runs optimised and not; both must agree in standard output and status, end with `status` and release everything.
     /// A program with actors runs on several shards too, where it must print the same lines in some order; one whose
-    /// `fixture.env` sets `WO_SHARDS` is about the order on that many.
+    /// `fixture.env` sets `WO_SHARDS` is about the order on that many. A program with tables runs with a store too.
     fn execute(&self, status: i32) -> Result<Finished, String> {
-        let optimized = self.execute_once(Mode { optimize: true, shards: 1 }, status)?;
-        let plain = self.execute_once(Mode { optimize: false, shards: 1 }, status)?;
+        let usual = Mode { optimize: true, shards: 1, store: false };
+        let optimized = self.execute_once(usual, status)?;
+        let plain = self.execute_once(Mode { optimize: false, ..usual }, status)?;
         if optimized.stdout != plain.stdout {
             let what = difference(&optimized.stdout, &plain.stdout);
             return Err(format!("without optimisation stdout differs: {what}"));
         }
+        let source = self.required("fixture.wo")?;
         let pinned = self.optional("fixture.env").is_some_and(|env| env.contains("WO_SHARDS="));
-        if self.required("fixture.wo")?.contains("spawn") && !pinned {
-            let several = self.execute_once(Mode { optimize: true, shards: SHARDS }, status)?;
-            let sorted = |out: &[u8]| {
-                let mut lines: Vec<Vec<u8>> = out.split(|b| *b == b'\n').map(<[u8]>::to_vec).collect();
-                lines.sort();
-                lines.join(&b'\n')
-            };
-            let (wanted, found) = (sorted(&optimized.stdout), sorted(&several.stdout));
-            if wanted != found {
-                return Err(format!("on {SHARDS} shards other lines: {}", difference(&wanted, &found)));
-            }
+        let shards = if source.contains("spawn") && !pinned { SHARDS } else { 1 };
+        if shards > 1 {
+            let several = self.execute_once(Mode { shards, ..usual }, status)?;
+            same_lines(&optimized, &several).map_err(|what| format!("on {shards} shards other lines: {what}"))?;
+        }
+        // Tables specification [ATM-3], [VOL-1]: a store changes nothing but that rows survive.
+        if source.contains("@table") {
+            let stored = self.execute_once(Mode { shards, store: true, ..usual }, status)?;
+            same_lines(&optimized, &stored).map_err(|what| format!("with a store other lines: {what}"))?;
         }
         Ok(optimized)
     }
@@ -179,7 +183,8 @@ impl Case {
     fn execute_once(&self, mode: Mode, status: i32) -> Result<Finished, String> {
         let dir = scratch()?;
         let mut command = command(dir.path())?;
-        let _ = command.env("WO_SHARDS", mode.shards.to_string()).env("WO_EPHEMERAL", "1").env("WO_STATS", "1");
+        let _ = command.env("WO_SHARDS", mode.shards.to_string()).env("WO_STATS", "1");
+        let _ = if mode.store { command.env("WO_DATA", DATA) } else { command.env("WO_EPHEMERAL", "1") };
         let _ = command.env("WO_OPT", if mode.optimize { "1" } else { "0" });
         for line in self.optional("fixture.env").unwrap_or_default().lines().filter(|l| !l.is_empty()) {
             let (name, value) = line.split_once('=').ok_or(format!("fixture.env: `{line}` is not K=V"))?;
@@ -190,7 +195,12 @@ impl Case {
             let _ = command.arg("--").args(args.lines());
         }
         let out = finish(&mut command, LIMIT).map_err(|e| e.to_string())?;
-        let mode = format!("{}, shards {}", if mode.optimize { "optimised" } else { "not optimised" }, mode.shards);
+        if mode.store && dir.path().join(DATA).exists() {
+            sound(dir.path())?;
+        }
+        let (how, kept) =
+            (if mode.optimize { "optimised" } else { "not optimised" }, if mode.store { ", store" } else { "" });
+        let mode = format!("{how}, shards {}{kept}", mode.shards);
         if out.timed_out {
             return Err(format!("{mode}: no end within {LIMIT:?}{}", show(&out)));
         }
@@ -255,6 +265,25 @@ impl Case {
     fn required(&self, name: &str) -> Result<String, String> {
         fs::read_to_string(self.dir.join(name)).map_err(|e| format!("{name}: {e}"))
     }
+}
+
+/// `woc db check` has nothing to say of the store in `dir`.
+fn sound(dir: &Path) -> Result<(), String> {
+    let mut command = command(dir)?;
+    let _ = command.args(["db", "check", DATA]);
+    let out = finish(&mut command, LIMIT).map_err(|e| e.to_string())?;
+    if out.status == Some(0) { Ok(()) } else { Err(format!("woc db check: status {:?}{}", out.status, show(&out))) }
+}
+
+/// The same lines in some order, or where they differ.
+fn same_lines(wanted: &Finished, found: &Finished) -> Result<(), String> {
+    let sorted = |out: &[u8]| {
+        let mut lines: Vec<Vec<u8>> = out.split(|b| *b == b'\n').map(<[u8]>::to_vec).collect();
+        lines.sort();
+        lines.join(&b'\n')
+    };
+    let (wanted, found) = (sorted(&wanted.stdout), sorted(&found.stdout));
+    if wanted == found { Ok(()) } else { Err(difference(&wanted, &found)) }
 }
 
 fn scratch() -> Result<tempfile::TempDir, String> {

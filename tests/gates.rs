@@ -56,6 +56,18 @@ fn crash() {
     gate("crash.py", &["--short"]);
 }
 
+/// [FMT-1]: the format's document is enough to read a store.
+#[test]
+fn format() {
+    gate("format.py", &[]);
+}
+
+/// [SEM-8], [PLN-2]: an index never changes a result.
+#[test]
+fn queries() {
+    gate("queries.py", &["--programs", "4"]);
+}
+
 #[test]
 fn proc() {
     gate("proc-accept.sh", &[]);

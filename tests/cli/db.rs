@@ -1,6 +1,11 @@
 //! `woc db`: what it shows of a store, that it writes nothing, and its exit statuses (tables specification 12).
 
 use std::fs;
+use std::os::unix::fs::symlink;
+use std::os::unix::net::UnixListener;
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
 
 use crate::starting::files;
 use crate::{Tree, assert_one_line, assert_status, assert_usage, woc};
@@ -224,4 +229,72 @@ fn tables_of_a_dependency() {
     let out = tree.woc(&["db", "dump", "p/.wo-data", "--table", "lib.Kept"]);
     assert_status(&out, 0);
     assert_eq!(out.stdout_text(), "{\"table\":\"lib.Kept\",\"id\":1,\"row\":{\"n\":1}}\n");
+}
+
+/// T21: what has the name of a file of a store and is none, to tools and to a start: an answer, and soon.
+#[test]
+fn t21_names_of_the_store_that_are_no_files() {
+    let source = "@table\nclass Row { n: Int }\nfn main() { insert Row { n: 1 } }\n";
+    let make: [(&str, fn(&Path)); 6] = [
+        ("a pipe", |path| assert!(Command::new("mkfifo").arg(path).status().unwrap().success())),
+        ("a directory", |path| fs::create_dir(path).unwrap()),
+        ("a link to a device", |path| symlink("/dev/zero", path).unwrap()),
+        ("a link to nothing", |path| symlink("nothing", path).unwrap()),
+        ("a link to itself", |path| symlink(path, path).unwrap()),
+        ("a socket", |path| drop(UnixListener::bind(path).unwrap())),
+    ];
+    for name in ["0000000000000001.log", "0000000000000002.log", "0000000000000002.tmp", "lock"] {
+        for (kind, make) in &make {
+            let tree = store(source);
+            let path = tree.path("data").join(name);
+            let _ = fs::remove_file(&path);
+            make(&path);
+            let begun = Instant::now();
+            for form in ["stat", "check", "dump"] {
+                let out = tree.woc(&["db", form, "data"]);
+                assert!(matches!(out.status, Some(0..=2)), "{form} with {kind} as {name}: {}", out.stderr_text());
+            }
+            let out = tree.woc_env(&["run", "a.wo"], &[("WO_DATA", "data")]);
+            assert!(matches!(out.status, Some(0 | 2)), "{kind} as {name}: {:?} {}", out.status, out.stderr_text());
+            assert!(begun.elapsed() < Duration::from_secs(20), "{kind} as {name}");
+        }
+    }
+}
+
+/// T21: some of the bytes that the store's own test has by the thousand, to the real thing.
+#[test]
+fn t21_any_bytes_as_the_log() {
+    let tree = store(SHOP);
+    let path = tree.path("data/0000000000000001.log");
+    let sound = fs::read(&path).unwrap();
+    let mut state = 1_u64;
+    let mut random = |below: usize| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) as usize % below
+    };
+    for round in 0..24 {
+        let mut bytes = sound.clone();
+        let end = records(&sound).last().unwrap() + 100;
+        match round % 4 {
+            0 => bytes[random(end)] ^= 1 << random(8),
+            1 => bytes.truncate(random(end)),
+            2 => drop(bytes.drain(random(200)..200 + random(400))),
+            _ => bytes.iter_mut().for_each(|byte| *byte = random(256) as u8),
+        }
+        fs::write(&path, bytes).unwrap();
+        let before = files(&tree.path("data"));
+        let check = tree.woc(&["db", "check", "data"]);
+        assert!(matches!(check.status, Some(0 | 1)), "round {round}: {}", check.stderr_text());
+        let dump = tree.woc(&["db", "dump", "data"]);
+        assert_eq!(dump.status, check.status, "round {round}: {}", dump.stderr_text());
+        assert!(files(&tree.path("data")) == before);
+        let out = tree.woc_env(&["run", "a.wo"], &[("WO_DATA", "data")]);
+        if check.status == Some(1) {
+            assert_one_line(&out, check.stdout_text().lines().next().unwrap());
+            assert!(files(&tree.path("data")) == before, "round {round}");
+        } else {
+            // The program inserts rows that are there: it traps, unless they were lost.
+            assert!(matches!(out.status, Some(0 | 1)), "round {round}: {}", out.stderr_text());
+        }
+    }
 }

@@ -1,10 +1,24 @@
 //! Pairs of programs, the second started on the store of the first: each row of section 10 of the tables specification,
-//! with and without rows. A refused store stays as it was, byte for byte, and the first program still opens it.
+//! with and without rows. A refused store stays as it was, byte for byte, and the first program still opens it. Both are
+//! killed before calls that change a file, `tests/crash/fault.c` counts them: before some, or with `CRASH_RUNS` (any
+//! number) before each, and the start after that in its turn before each of its own.
 
 use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use corpus::{Finished, finish, root};
 
 use crate::starting::files;
 use crate::{Tree, assert_status};
+
+/// More calls than there are.
+const NEVER: usize = 1_000_000;
+
+/// Files of a few KiB: they are copied often.
+const SMALL: (&str, &str) = ("WO_CHECKPOINT_BYTES", "16384");
 
 struct Pair {
     tag: &'static str,
@@ -34,17 +48,23 @@ fn check(pair: &Pair) {
     let (old, new) = (source(pair.old, pair.insert), source(pair.new, pair.show));
     let tree = Tree::new(&[("old.wo", old.as_bytes()), ("new.wo", new.as_bytes())]);
     tree.write("empty.wo", source(pair.old, "").as_bytes());
-    let data = [("WO_DATA", "data")];
+    tree.write("bare.wo", source(pair.new, "").as_bytes());
+    let data = [("WO_DATA", "data"), SMALL];
     let run = |program: &str, env: &[(&str, &str)]| tree.woc_env(&["run", program], env);
 
     // Without rows nothing is a reason to refuse.
-    assert_status(&run("empty.wo", &[("WO_DATA", "without")]), 0);
-    let out = run("new.wo", &[("WO_DATA", "without")]);
+    assert_status(&run("empty.wo", &[("WO_DATA", "without"), SMALL]), 0);
+    let out = run("new.wo", &[("WO_DATA", "without"), SMALL]);
     assert_eq!(out.status, Some(0), "{tag}: {}", out.stderr_text());
 
     let out = run("old.wo", &data);
     assert_eq!(out.status, Some(0), "{tag}: {}", out.stderr_text());
     let before = files(&tree.path("data"));
+    if pair.with_rows.is_ok() {
+        killed_while_it_migrates(&tree, tag);
+    } else {
+        killed_while_it_is_refused(&tree, tag);
+    }
     let out = run("new.wo", &data);
     let stderr = out.stderr_text();
     match pair.with_rows {
@@ -71,6 +91,122 @@ fn check(pair: &Pair) {
     }
     let checked = tree.woc(&["db", "check", "data"]);
     assert_eq!(checked.status, Some(0), "{tag}: {}", checked.stdout_text());
+}
+
+/// The library that makes calls on a store's files fail, built once for all test binaries.
+fn faults() -> &'static Path {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    BUILT.get_or_init(|| {
+        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("fault.so");
+        let own = path.with_extension(std::process::id().to_string());
+        let mut compiler = Command::new("cc");
+        let _ = compiler.args(["-shared", "-fPIC", "-O1", "-o"]).arg(&own).arg(root().join("tests/crash/fault.c"));
+        let out = finish(&mut compiler, Duration::from_secs(60)).expect("cc, which links these tests, runs");
+        assert_status(&out, 0);
+        fs::rename(own, &path).expect("fault.so");
+        path
+    })
+}
+
+/// Starts an executable on the store `at`, killed before its call of that number that changes a file.
+fn start_killed(tree: &Tree, program: &str, at: &str, call: usize) -> Finished {
+    let data = fs::canonicalize(tree.path(at)).expect("store");
+    let mut command = Command::new(tree.path(program));
+    let _ = command.current_dir(tree.path("")).env_clear().env("WO_DATA", at).env("LD_PRELOAD", faults());
+    // A kill leaves what was written, synced or not.
+    let _ =
+        command.env("FAULT_DIR", data).envs([("FAULT_ON", "any"), ("FAULT_DO", "kill"), ("FAULT_SYNC", "free"), SMALL]);
+    let _ = command.env("FAULT_AT", call.to_string());
+    let out = finish(&mut command, Duration::from_secs(60)).expect("the program runs");
+    assert!(!out.timed_out);
+    out
+}
+
+fn copy(tree: &Tree, from: &str, to: &str) {
+    let _ = fs::remove_dir_all(tree.path(to));
+    fs::create_dir(tree.path(to)).expect("directory");
+    for (path, bytes) in files(&tree.path(from)) {
+        let name = path.file_name().expect("name");
+        fs::write(tree.path(to).join(name), bytes.expect("a file")).expect("file");
+    }
+}
+
+/// Rows and next ids of a sound store.
+fn contents(tree: &Tree, data: &str) -> (String, Vec<String>) {
+    assert_status(&tree.woc(&["db", "check", data]), 0);
+    let (dump, stat) = (tree.woc(&["db", "dump", data]), tree.woc(&["db", "stat", "--json", data]));
+    let stat = stat.stdout_text();
+    // Of tables that have had rows: the others may be missing in one of the schemas.
+    let ids = stat.split("{\"class\":").skip(1).filter_map(|table| {
+        let (class, next) = (table.split(',').next()?, table.split("\"next_id\":").nth(1)?.split(',').next()?);
+        (next != "1").then(|| format!("{class} {next}"))
+    });
+    let mut ids: Vec<String> = ids.collect();
+    ids.sort();
+    (dump.stdout_text(), ids)
+}
+
+/// [SCM-12], T6: whenever the new program is killed while it opens `data`, there is what was there or what it makes of it,
+/// and either program goes on with it. The programs here only open the store.
+fn killed_while_it_migrates(tree: &Tree, tag: &str) {
+    for program in ["bare", "empty"] {
+        assert_status(&tree.woc(&["build", &format!("{program}.wo"), "-o", program]), 0);
+    }
+    let old = contents(tree, "data");
+    copy(tree, "data", "whole");
+    assert_status(&start_killed(tree, "bare", "whole", NEVER), 0);
+    let new = contents(tree, "whole");
+    let every = std::env::var_os("CRASH_RUNS").is_some();
+    let (step, mut call) = if every { (1, 1) } else { (4, 1 + tag.len() % 4) };
+    let mut made = 0;
+    let last = loop {
+        copy(tree, "data", "killed");
+        let out = start_killed(tree, "bare", "killed", call);
+        let left = contents(tree, "killed");
+        assert!(left == old || left == new, "{tag}, call {call}: {left:?}");
+        if out.status.is_some() {
+            assert_status(&out, 0);
+            break call;
+        }
+        made += usize::from(left == new);
+        if left == old {
+            copy(tree, "killed", "back");
+            let out = start_killed(tree, "empty", "back", NEVER);
+            // Where rows do not show which schema they have, the new one may be there, from which there may be no way back.
+            assert!(out.status == Some(0) || new == old, "{tag}, call {call}: {}", out.stderr_text());
+            assert_eq!(contents(tree, "back"), old, "{tag}, call {call}");
+        }
+        let first = 1 + call % 7;
+        for second in if every { 1..usize::MAX } else { first..first + 1 } {
+            copy(tree, "killed", "twice");
+            let over = start_killed(tree, "bare", "twice", second).status.is_some();
+            let out = start_killed(tree, "bare", "twice", NEVER);
+            assert_eq!(out.status, Some(0), "{tag}, calls {call} and {second}: {}", out.stderr_text());
+            assert_eq!(contents(tree, "twice"), new, "{tag}, calls {call} and {second}");
+            if over {
+                break;
+            }
+        }
+        call += step;
+    };
+    // The lock, the process's number, the end at least.
+    assert!(last > 4 && (!every || made > 0), "{tag}: {last} calls, after {made} of which all was new");
+}
+
+/// T19: up to its refusal a start changes nothing, so that it can be killed at any moment.
+fn killed_while_it_is_refused(tree: &Tree, tag: &str) {
+    assert_status(&tree.woc(&["build", "bare.wo", "-o", "bare"]), 0);
+    let before = files(&tree.path("data"));
+    for call in 1.. {
+        let out = start_killed(tree, "bare", "data", call);
+        assert!(files(&tree.path("data")) == before, "{tag}: the store was changed before call {call}");
+        if out.status.is_some() {
+            assert_status(&out, 2);
+            // The lock file is opened as one that may have to be made.
+            assert!(call <= 2, "{tag}: {call} calls");
+            break;
+        }
+    }
 }
 
 const TWO: &str = "@table\nclass A {\n  n: Int\n  t: Text\n}";
@@ -177,6 +313,75 @@ fn t19_changes_that_open() {
 }
 
 #[test]
+fn t19_more_changes_that_open() {
+    for pair in [
+        Pair {
+            tag: "SCM-1 containers, records and refs",
+            old: "@table\nclass A { n: Int }",
+            new: "class Pos {\n  x: Int = 4\n  y: ?Int\n}\n@table\nclass B { n: Int }\n@table\nclass A {\n  n: Int\n  p: Pos = Pos {}\n\
+                  \x20 r: ?ref B\n  w: map<Text, Int>\n  raw: Bytes\n  k: ?Text = \"k\"\n}",
+            insert: "  insert A { n: 1 }",
+            show: "  for a in from a in A select a {\n    \
+                   print(\"${a.p.x} ${a.p.y == nil} ${a.r == nil} ${len(a.w)} ${a.raw == bytes_of_text(\"\")} ${a.k == \"k\"}\")\n  }",
+            with_rows: opens(&["4 true true 0 true true"], &["A +p +r +w +raw +k"]),
+        },
+        Pair {
+            tag: "SCM-3 a class without rows beside one with rows",
+            old: "@table\nclass A { n: Int }\n@table\nclass B { n: Int }",
+            new: "@table\nclass A { n: Int }",
+            insert: "  insert A { n: 1 }\n  delete insert B { n: 1 }",
+            show: "  for a in from a in A select a { print(\"${a.n}\") }",
+            with_rows: opens(&["1"], &[]),
+        },
+        Pair {
+            tag: "SCM-5 from Timestamp and Bool",
+            old: "@table\nclass A {\n  n: Timestamp\n  b: Bool\n  c: ?Bool\n}",
+            new: "@table\nclass A {\n  n: Int\n  b: Timestamp\n  c: ?Int\n}",
+            insert: "  insert A { n: 7, b: true, c: false }",
+            show: "  for a in from a in A select a {\n    let b: Int = a.b\n    print(\"${a.n} ${b} ${a.c == 0}\")\n  }",
+            with_rows: opens(&["7 1 true"], &[]),
+        },
+        Pair {
+            tag: "SCM-5 numbers that are not nil",
+            old: "@table\nclass A {\n  n: ?Int\n  f: ?Float\n}",
+            new: "@table\nclass A {\n  n: Int\n  f: Float\n}",
+            insert: "  insert A { n: 0, f: 0.5 }",
+            show: "  for a in from a in A select a { print(\"${a.n} ${a.f}\") }",
+            with_rows: opens(&["0 0.5"], &[]),
+        },
+        Pair {
+            tag: "SCM-7 removed and changed",
+            old: "@table(index: [n], index: [n, t])\nclass A {\n  n: Int\n  t: Text @unique\n}",
+            new: "@table(index: [t, n])\nclass A {\n  n: Int\n  t: Text\n}",
+            insert: TWO_ROWS,
+            show: "  insert A { n: 3, t: \"one\" }\n  \
+                   for a in from a in A where a.t == \"one\" order by a.n desc select a {\n    print(\"${a.n}\")\n    \
+                   if a.n == 3 { delete a }\n  }",
+            with_rows: opens(&["3", "1"], &[]),
+        },
+        Pair {
+            tag: "SCM-7 unique beside nil",
+            old: "@table\nclass A { t: ?Text }",
+            new: "@table\nclass A { t: ?Text @unique }",
+            insert: "  insert A { t: nil }\n  insert A { t: \"one\" }\n  insert A { t: nil }",
+            show: "  print(\"${count(from a in A where a.t == nil select a)}\")\n  \
+                   print(try \"${insert A { t: \"one\" }}\" catch (e) \"${e.code}\")",
+            with_rows: opens(&["2", "10"], &[]),
+        },
+        Pair {
+            tag: "SCM-10 variants within values",
+            old: "type Kind = Low | High\nclass Pos {\n  k: Kind\n  x: Int\n}\n@table\nclass A {\n  at: multi Pos\n  by: map<Text, Kind>\n}",
+            new: "type Kind = New | High | Low\nclass Pos {\n  x: Int\n  k: Kind\n}\n@table\nclass A {\n  at: multi Pos\n  by: map<Text, Kind>\n}",
+            insert: "  let by: map<Text, Kind> = {}\n  by[\"a\"] = High\n  insert A { at: [Pos { k: Low, x: 5 }], by: by }",
+            show: "  for a in from a in A select a {\n    let by = a.by\n    print(\"${a.at[0].k == Low} ${a.at[0].x} ${by[\"a\"] == High}\")\n  }",
+            with_rows: opens(&["true 5 true"], &[]),
+        },
+    ] {
+        check(&pair);
+    }
+}
+
+#[test]
 fn t19_changes_that_are_refused() {
     let count = "  print(\"${count(from a in A select a)}\")";
     for (tag, old, new, insert, fragments) in [
@@ -203,6 +408,62 @@ fn t19_changes_that_are_refused() {
             "@table\nclass A { t: Text }",
             "  insert A { t: \"one\" }\n  insert A { t: nil }",
             &["A.t", "?Text", "nil"],
+        ),
+        (
+            "SCM-2 record",
+            "@table\nclass A { n: Int }",
+            "class Pos { x: Int }\n@table\nclass A {\n  n: Int\n  at: Pos\n}",
+            "  insert A { n: 1 }",
+            &["A.at", "Pos", "1 row"],
+        ),
+        (
+            "SCM-4 nullable",
+            "@table\nclass A { n: Int }",
+            "@table\nclass A { m: ?Int }",
+            "  insert A { n: 1 }",
+            &["A", "`n`", "`m`", "two steps"],
+        ),
+        (
+            "SCM-5 nil of a number",
+            "@table\nclass A { n: ?Int }",
+            "@table\nclass A { n: Int }",
+            "  insert A { n: 1 }\n  insert A { n: nil }",
+            &["A.n", "?Int", "nil"],
+        ),
+        (
+            "SCM-5 nil of a float beside another change",
+            "@table\nclass A {\n  f: ?Float\n  t: Text\n}",
+            "@table\nclass A {\n  f: Float\n}",
+            "  insert A { f: nil, t: \"\" }",
+            &["A.f", "?Float", "nil"],
+        ),
+        (
+            "SCM-5 Float to Int",
+            "@table\nclass A { n: Float }",
+            "@table\nclass A { n: Int }",
+            "  insert A { n: 1.0 }",
+            &["A.n", "Float", "Int"],
+        ),
+        (
+            "SCM-7 of a number",
+            "@table\nclass A { n: Int }",
+            "@table\nclass A { n: Int @unique }",
+            "  insert A { n: -7 }\n  insert A { n: 1 }\n  insert A { n: -7 }",
+            &["A.n", "@unique", "-7"],
+        ),
+        (
+            "SCM-10 payload",
+            "type Step = Stay | Go(n: Int)\n@table\nclass A { s: Step }",
+            "type Step = Stay | Go(n: Text)\n@table\nclass A { s: Step }",
+            "  insert A { s: Go(4) }",
+            &["A.s", "Go"],
+        ),
+        (
+            "SCM-10 within a list",
+            "class Pos { x: Int }\n@table\nclass A { at: multi Pos }",
+            "class Pos { y: Int }\n@table\nclass A { at: multi Pos }",
+            "  insert A { at: [Pos { x: 1 }] }",
+            &["A.at", "Pos"],
         ),
         (
             "SCM-7",

@@ -324,3 +324,24 @@ fn upd_4_id_3_after_a_restart() {
         assert_eq!(out.stdout_text(), wanted);
     }
 }
+
+/// Statements of fibers that the end of the program finds waiting for the disk are durable too: `main` sees their rows.
+#[test]
+fn cmt_6_what_was_applied_is_there_after_a_normal_end() {
+    let tree = built(
+        "use time\n@table\nclass Row { n: Int }\nclass Go { n: Int }\nclass Busy {\n  fn receive(m: Go) {\n    while true { insert Row { n: m.n } }\n  }\n}\n\
+         fn main() {\n  let before = count(from r in Row select r)\n  for i in [1, 2, 3, 4, 5, 6, 7, 8] {\n    let b: actor Go = spawn Busy {}\n\
+         \x20   send(b, Go { n: i })\n  }\n  while count(from r in Row select r) < before + 20 { time.sleep(1) }\n\
+         \x20 print(\"${count(from r in Row select r)}\")\n}\n",
+    );
+    let mut before = 0;
+    for shards in ["1", "4", "1", "4", "1", "4"] {
+        let out = start(&tree, &[("WO_DATA", "data"), ("WO_SHARDS", shards)]);
+        assert_status(&out, 0);
+        let applied: u64 = out.stdout_text().trim().parse().expect("a number");
+        let dump = tree.woc(&["db", "dump", "data"]).stdout_text().lines().count() as u64;
+        assert!(applied >= before + 20 && dump >= applied, "{shards}: {before} {applied} {dump}");
+        before = dump;
+    }
+    assert_status(&tree.woc(&["db", "check", "data"]), 0);
+}

@@ -93,6 +93,134 @@ fn pln_4_orders() {
     plans(&texts.iter().map(|(query, plan)| (query.as_str(), *plan)).collect::<Vec<_>>());
 }
 
+/// 13.3 and the example of [PLN-5], in the words of the specification.
+#[test]
+fn pln_5_plans_of_the_specification() {
+    let runs = "@table(name: \"runs\", index: [team, secs], durable: false)\nclass Run {\n  team: Text\n  secs: Int\n}\n\
+                fn show(rs: multi Run) { }\nfn main() {\n\
+                \x20 show(from r in Run order by r.secs desc, r.team take 3 select r)\n\
+                \x20 show(from r in Run where r.team == \"a\" order by r.secs select r)\n\
+                \x20 show(from r in Run where r.secs >= 3 and r.secs <= 1 select r)\n\
+                \x20 show(from r in Run order by r.team skip 1 take 2 select r)\n}\n";
+    let shop = "@table\nclass Bin { zone: Int }\n@table(index: [part])\nclass Lot { part: Text, bin: ref Bin }\nfn main() {\n\
+                \x20 let some = from x in Lot where x.part == \"bolt\" and x.bin.zone == 2 select x\n\
+                \x20 for b in from b in Bin select b { print(\"${b.zone}\") }\n}\n";
+    let tree = Tree::new(&[("runs.wo", runs.as_bytes()), ("shop.wo", shop.as_bytes())]);
+    let lines = |name: &str| tree.woc(&["dump", "plan", name]).stdout_text();
+    assert_eq!(
+        lines("runs.wo"),
+        "runs.wo:8: Run scan, heap\nruns.wo:9: Run equal team, index\nruns.wo:10: Run scan, filter\nruns.wo:11: Run scan, heap\n"
+    );
+    assert_eq!(lines("shop.wo"), "shop.wo:6: Lot equal part, filter\nshop.wo:7: Bin scan\n");
+}
+
+/// A condition is used for the path, or checked on each candidate.
+#[test]
+fn pln_1_usable_conditions() {
+    plans(&[
+        ("from x in Lot where (x.part == t and x.count > 1) and x.count < n select x", "Lot range part count"),
+        ("from x in Lot where x.part == t where x.count == 2 select x", "Lot equal part count"),
+        ("from x in Lot where x.count == n and x.count == 2 select x", "Lot equal count, filter"),
+        ("from x in Lot where x.count >= n and x.count == 2 select x", "Lot equal count, filter"),
+        ("from x in Lot where x.count == len(t) select x", "Lot equal count"),
+        ("from x in Lot where x.count == len(x.part) select x", "Lot scan, filter"),
+        ("from x in Lot where not (x.count == n) select x", "Lot scan, filter"),
+        ("from x in Lot where x.count != n select x", "Lot scan, filter"),
+        ("from x in Lot where x.spare != nil select x", "Lot scan, filter"),
+        ("from x in Lot where nil == x.spare select x", "Lot equal spare"),
+        ("from x in Lot where x.bin == b.lots[0].bin select x", "Lot equal bin"),
+        ("from x in Lot where x == 3 select x", "Lot scan, filter"),
+        ("from x in Bin where x.tag == nil select x", "Bin unique tag"),
+        ("from x in Bin where x.code == t or x.zone == n select x", "Bin scan, filter"),
+        ("from x in Bin where x.weight < 2.0 and x.weight >= 0.5 select x", "Bin range weight"),
+    ]);
+}
+
+/// The code of each refusal of 2.2, and what its report must name.
+#[test]
+fn dcl_1_refusals_name_what_they_are_about() {
+    let accepted: &[&str] = &["`name: ", "`index: ", "`durable: ", "`resident: "];
+    let mut cases: Vec<(String, &str, Vec<&str>)> = Vec::new();
+    let mut table = |arguments: &str, code, named: &[&'static str]| {
+        cases.push((format!("@table({arguments})\nclass A {{ n: Int }}\n"), code, [named, accepted].concat()));
+    };
+    for twice in ["name: \"a\", name: \"b\"", "durable: true, durable: true", "resident: all, resident: all"] {
+        table(twice, "WO-E102", &[twice.split(':').next().unwrap(), "twice"]);
+    }
+    for none in ["index: []", "index: n", "index: [\"n\"]"] {
+        table(none, "WO-E102", &["`index`", "no columns"]);
+    }
+    table("name: n", "WO-E102", &["`name`"]);
+    table("size: 5", "WO-E102", &["`size`"]);
+    table("resident: some", "WO-E102", &["`resident`", "`all`"]);
+    table("resident: keys", "WO-E102", &["`resident: keys`", "not supported yet"]);
+    for word in ["mode", "store", "ram", "cold", "tiered", "paged", "mmap", "buffer"] {
+        table(&format!("{word}: x"), "WO-E102", &["`durable: false`", "`resident: all`", word]);
+    }
+    let mut other = |source: &str, code, named: &[&'static str]| cases.push((source.to_owned(), code, named.to_vec()));
+    for value in ["maybe", "\"true\"", "1"] {
+        other(
+            &format!("@table(durable: {value})\nclass A {{ n: Int }}\n"),
+            "WO-E101",
+            &["`true`", "`false`", "`durable:`"],
+        );
+    }
+    let keys: [(&str, &'static str); 5] = [
+        ("json.Value", "`json.Value`"),
+        ("multi Int", "`multi Int`"),
+        ("map<Text, Int>", "`map<Text, Int>`"),
+        ("R", "`R`"),
+        ("?U", "`?U`"),
+    ];
+    let types = "use json\ntypedef R = { x: Int }\ntype U = X(n: Int) | Y\n";
+    for (ty, shown) in keys {
+        other(&format!("{types}@table(index: [c])\nclass A {{ c: {ty} }}\n"), "WO-E102", &["`A.c`", shown]);
+        other(&format!("{types}class A {{ c: {ty} @unique }}\n"), "WO-E102", &["`A.c`", shown, "`@unique`"]);
+    }
+    other("@table(index: [m])\nclass A { n: Int }\n", "WO-E202", &["`A`", "`m`"]);
+    for (reference, volatile) in [("ref V", "@table(durable: false) class V"), ("?ref V", "class V")] {
+        let source = format!("{volatile} {{ n: Int, d: backlink D.v }}\n@table class D {{ v: {reference} }}\n");
+        other(&source, "WO-E224", &["`D`", "`V`", "`v`"]);
+    }
+    let stored: [(&str, &'static str, &'static str); 5] = [
+        ("actor M", "`actor M`", "running actor"),
+        ("multi I", "`multi I`", "interface"),
+        ("?N", "`?N`", "traced"),
+        ("map<Int, actor M>", "`map<Int, actor M>`", "running actor"),
+        ("Q", "`Q`", "running actor"),
+    ];
+    for (ty, shown, why) in stored {
+        let types = "class M { n: Int }\ninterface I { fn f() }\nclass N { next: ?N }\ntypedef Q = { a: ?actor M }\n";
+        other(&format!("{types}@table\nclass A {{ c: {ty} }}\n"), "WO-E251", &["`A.c`", shown, why]);
+    }
+    for (end, ty) in [("B.x", "Int"), ("B.r", "ref B"), ("B.l", "multi ref A")] {
+        let source = "@table\nclass A { bs: backlink END }\n@table\nclass B { x: Int, r: ref B, l: multi A }\n";
+        let named = [
+            if end == "B.x" {
+                "`B.x`"
+            } else if end == "B.r" {
+                "`B.r`"
+            } else {
+                "`B.l`"
+            },
+            "`A.bs`",
+            ty,
+        ];
+        other(&source.replace("END", end), "WO-E252", &named);
+    }
+    let tree = Tree::new(&[]);
+    for (source, code, named) in cases {
+        tree.write("a.wo", format!("{source}fn main() {{ }}\n").as_bytes());
+        let out = tree.woc(&["check", "a.wo"]);
+        let text = out.stderr_text();
+        assert_eq!(out.status, Some(1), "{source}{text}");
+        assert_eq!(text.matches("error WO-").count(), 1, "{source}{text}");
+        for part in [&[code][..], &named].concat() {
+            assert!(text.contains(part), "no {part} in the report of\n{source}{text}");
+        }
+    }
+}
+
 #[test]
 fn dir_5_and_lim_1_lines_at_the_start() {
     let tree = Tree::new(&[("a.wo", b"@table\nclass A { n: Int }\nfn main() { print(\"${insert A { n: 1 }}\") }\n")]);

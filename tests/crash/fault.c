@@ -1,8 +1,9 @@
 // Preloaded into a program under test: makes calls on the files of one directory fail, wait, or kill the process.
 // cc -shared -fPIC -O1 -o fault.so fault.c
-// FAULT_DIR: the directory, without links. FAULT_ON: `sync`, `write` (also growing, naming, creating) or `any`. FAULT_AT: the call,
-// from 1 on, that FAULT_DO is done to: `kill`, or an error number. FAULT_SYNC: what other syncs are: `free` (nothing is
-// done) or milliseconds that they take. FAULT_COUNT: a file that grows by a byte with each sync.
+// FAULT_DIR: the directory, without links. FAULT_ON: `sync`, `write` (also growing, naming, creating), `zeros` (writes
+// that make room ahead), `removal` or `any`.
+// FAULT_AT: the call, from 1 on, that FAULT_DO is done to: `kill`, or an error number. FAULT_SYNC: what other syncs are:
+// `free` (nothing is done) or milliseconds that they take. FAULT_COUNT: a file that grows by a byte with each sync.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -70,14 +71,17 @@ int fsync(int fd) { return sync_with(REAL(fsync), fd); }
 int fdatasync(int fd) { return sync_with(REAL(fdatasync), fd); }
 
 ssize_t pwrite64(int fd, const void *bytes, size_t n, off64_t at) {
-    return of(fd) && hit("write") ? -1 : REAL(pwrite64)(fd, bytes, n, at);
+    static const char none[64];
+    const char *on = getenv("FAULT_ON");
+    int zeros = on && !strcmp(on, "zeros") && n >= sizeof none && !memcmp(bytes, none, sizeof none);
+    return of(fd) && hit(zeros ? "zeros" : "write") ? -1 : REAL(pwrite64)(fd, bytes, n, at);
 }
 
 int ftruncate64(int fd, off64_t len) { return of(fd) && hit("write") ? -1 : REAL(ftruncate64)(fd, len); }
 
 int rename(const char *from, const char *to) { return inside(from) && hit("write") ? -1 : REAL(rename)(from, to); }
 
-int unlink(const char *path) { return inside(path) && hit("write") ? -1 : REAL(unlink)(path); }
+int unlink(const char *path) { return inside(path) && hit("removal") ? -1 : REAL(unlink)(path); }
 
 int open64(const char *path, int flags, ...) {
     va_list rest;

@@ -66,6 +66,7 @@ fn check_with(input: &Input, bodies: impl FnOnce(&mut env::Env<'_>, &mut Vec<Dia
     let mut env = decls::collect(input, &mut diagnostics);
     bodies(&mut env, &mut diagnostics);
     decls::columns::check_inserted(&env, &mut diagnostics);
+    decls::limits::check(&env, &mut diagnostics);
     decls::columns::mark_declared(&mut env);
     let skip = not_for_ownership(&env, &diagnostics);
     env.program.ownership = ownership::check(&env.program, &skip, &mut diagnostics);

@@ -190,6 +190,39 @@ fn single_files() {
 }
 
 #[test]
+fn lim_2_columns_and_indexes() {
+    let check = |source: &str| {
+        let files = [("m.wo", source)];
+        let input = input(&files);
+        let mut diags = Vec::new();
+        let env = analysis::decls::collect(&input, &mut diags);
+        analysis::decls::limits::check(&env, &mut diags);
+        diags.iter().map(|diag| diag.title.clone()).collect::<Vec<_>>()
+    };
+    let columns = |count: usize, column: &str| (0..count).map(|n| format!("c{n}: {column}\n")).collect::<String>();
+    let index = |n: usize| format!("index: [c{n}, c0], ");
+    let class = |indexes: std::ops::Range<usize>, columns: &str| {
+        let indexes: String = indexes.map(index).collect();
+        format!("@table({indexes}) class A {{\n{columns}}}\n@table class B {{ a: A, n: Int }}")
+    };
+    for (source, expected) in [
+        (class(0..1, &(columns(1024, "Int") + "bs: backlink B.a\n")), &[][..]),
+        (class(0..0, &columns(1025, "Int")), &["table `A` has 1025 columns"]),
+        (class(0..0, &columns(64, "Int @unique")), &[]),
+        (class(0..0, &columns(65, "Int @unique")), &["table `A` has 65 indexes"]),
+        (class(0..0, &columns(64, "?ref B")), &[]),
+        (class(0..0, &columns(65, "?ref B")), &["table `A` has 65 indexes"]),
+        // One that begins with a `ref` column serves for it.
+        (class(0..64, &columns(64, "ref B")), &[]),
+        (class(0..65, &columns(65, "Int")), &["table `A` has 65 indexes"]),
+    ] {
+        assert_eq!(check(&source), expected);
+    }
+    let many = (0..65_536).map(|n| format!("@table class T{n} {{ n: Int }}\n")).collect::<String>();
+    assert_eq!(check(&many), ["the program has 65536 tables"]);
+}
+
+#[test]
 fn several_files() {
     expect(&[("a.wo", "class A { }"), ("b/b.wo", ""), ("c.wo", "class A { }")], &["WO-E214 c.wo:1:7"]);
     expect(&[("a.wo", "class A { }"), ("porch:b.wo", "class A { }")], &[]);

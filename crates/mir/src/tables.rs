@@ -1,8 +1,16 @@
 //! Tables as the store sees them: columns, indexes, which tables their `ref` columns lead to.
 
 use crate::shapes::{Layouts, count, is_backlink};
-use abi::tables::{ColumnDesc, ColumnKind, IndexDesc, Path, PathEnd, TableDesc, TableIdx};
+use abi::tables::{
+    ColumnDesc, ColumnKind, IndexDesc, MAX_COLUMNS, MAX_INDEXES, MAX_TABLES, Path, PathEnd, TableDesc, TableIdx,
+};
+use analysis::decls::limits;
 use analysis::hir::{self, ClassId, Ty, TyKind};
+
+// What the checker lets through, the store takes.
+const _: () = assert!(
+    limits::MAX_TABLES == MAX_TABLES && limits::MAX_COLUMNS == MAX_COLUMNS && limits::MAX_INDEXES == MAX_INDEXES
+);
 
 impl Layouts<'_> {
     /// The table of a class, made where it is met first.

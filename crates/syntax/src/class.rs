@@ -323,7 +323,7 @@ fn name_list(inp: &mut Input<'_, '_>) -> Option<(Vec<crate::ast::Ident>, Span)> 
     loop {
         match (tokens.get(count)?.kind, count % 2) {
             (K::RBracket, _) => break,
-            (kind, 1) if kind.is_name() => {}
+            (kind, 1) if kind.is_field_name() => {}
             (K::Comma, 0) => {}
             _ => return None,
         }
@@ -332,7 +332,7 @@ fn name_list(inp: &mut Input<'_, '_>) -> Option<(Vec<crate::ast::Ident>, Span)> 
     let _ = bump(inp);
     let mut names = Vec::new();
     while peek(inp).kind != K::RBracket {
-        if let Ok(ident) = name(inp, "a column") {
+        if let Ok(ident) = field_name(inp, "a column") {
             names.push(ident);
         } else {
             let _ = bump(inp);

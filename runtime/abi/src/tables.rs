@@ -9,6 +9,12 @@ pub type TableIdx = u32;
 /// Index into `Shapes::queries`.
 pub type QueryIdx = u32;
 
+/// Most tables of a program, and most columns and indexes of a table, the indexes of `@unique` and `ref` columns
+/// among them.
+pub const MAX_TABLES: usize = 65_535;
+pub const MAX_COLUMNS: usize = 1024;
+pub const MAX_INDEXES: usize = 64;
+
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TableDesc {
     /// The class whose values the rows are.
@@ -158,13 +164,8 @@ pub const UPDATE_SUB: i64 = 1;
 pub const UPDATE_MUL: i64 = 2;
 pub const UPDATE_DIV: i64 = 3;
 pub const UPDATE_REM: i64 = 4;
-pub const UPDATE_AND: i64 = 5;
-pub const UPDATE_OR: i64 = 6;
-pub const UPDATE_XOR: i64 = 7;
-pub const UPDATE_SHL: i64 = 8;
-pub const UPDATE_SHR: i64 = 9;
 /// Words are the bits of Floats.
-pub const UPDATE_FLOAT_ADD: i64 = 10;
-pub const UPDATE_FLOAT_SUB: i64 = 11;
-pub const UPDATE_FLOAT_MUL: i64 = 12;
-pub const UPDATE_FLOAT_DIV: i64 = 13;
+pub const UPDATE_FLOAT_ADD: i64 = 5;
+pub const UPDATE_FLOAT_SUB: i64 = 6;
+pub const UPDATE_FLOAT_MUL: i64 = 7;
+pub const UPDATE_FLOAT_DIV: i64 = 8;

@@ -1,5 +1,7 @@
 //! Start-up variables. A value that does not parse or is out of range keeps its default and yields a notice.
 
+use std::path::Path;
+
 /// Everything the environment decides, read once before `main`.
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -164,13 +166,27 @@ pub fn memory() -> u64 {
     // SAFETY: plain library calls.
     let (pages, size) = unsafe { (libc::sysconf(libc::_SC_PHYS_PAGES), libc::sysconf(libc::_SC_PAGESIZE)) };
     let physical = u64::try_from(pages).unwrap_or(0).saturating_mul(u64::try_from(size).unwrap_or(0));
-    let mut least = if physical == 0 { 1 << 33 } else { physical };
-    for path in ["/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"] {
-        if let Some(n) = std::fs::read_to_string(path).ok().and_then(|t| t.trim().parse::<u64>().ok()) {
-            least = least.min(n);
-        }
-    }
-    least
+    let groups = std::fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+    let physical = if physical == 0 { 1 << 33 } else { physical };
+    group_limit(Path::new("/sys/fs/cgroup"), &groups).map_or(physical, |limit| limit.min(physical))
+}
+
+/// The least limit of memory among the control groups that `groups`, as in /proc/self/cgroup, names and those around
+/// them. In a container the names may be those of the outside: then what it has at `root` is its own.
+fn group_limit(root: &Path, groups: &str) -> Option<u64> {
+    let limits = groups.lines().flat_map(|line| {
+        let mut fields = line.splitn(3, ':').skip(1);
+        let (controllers, path) = (fields.next().unwrap_or_default(), fields.next().unwrap_or_default());
+        let (top, file) = match controllers {
+            "" => (root.to_owned(), "memory.max"),
+            _ if controllers.split(',').any(|name| name == "memory") => (root.join("memory"), "memory.limit_in_bytes"),
+            _ => return Vec::new(),
+        };
+        let own = top.join(path.trim_start_matches('/'));
+        let around = own.ancestors().take_while(|group| group.starts_with(&top));
+        around.filter_map(|group| std::fs::read_to_string(group.join(file)).ok()?.trim().parse().ok()).collect()
+    });
+    limits.min()
 }
 
 /// Base name of the running executable.
@@ -209,6 +225,31 @@ mod tests {
         assert_eq!(stats(""), (false, vec![]));
         let notice = "p: WO_STATS=yes means nothing, WO_STATS=1 switches it on; ignored";
         assert_eq!(stats("yes"), (false, vec![notice.to_owned()]));
+    }
+
+    #[test]
+    fn lim_1_the_least_limit_of_the_groups_around_the_process_holds() {
+        let dir = std::env::temp_dir().join(format!("wo-groups-{}", std::process::id()));
+        let write = |path: &str, text: &str| {
+            let path = dir.join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        };
+        let limit = |groups: &str| super::group_limit(&dir, groups);
+        assert_eq!(limit("0::/\n"), None);
+        write("system.slice/memory.max", "900\n");
+        write("system.slice/app.service/memory.max", "max\n");
+        write("user.slice/memory.max", "100\n");
+        assert_eq!(limit("0::/system.slice/app.service\n"), Some(900));
+        assert_eq!(limit("0::/system.slice\n1:cpu:/user.slice\n"), Some(900));
+        // A container's own group, which it sees at the top.
+        write("memory.max", "500\n");
+        assert_eq!(limit("0::/system.slice/app.service\n"), Some(500));
+        assert_eq!(limit("0::/../../docker/7\n"), Some(500));
+        write("memory/memory.limit_in_bytes", "9223372036854771712\n");
+        write("memory/own/memory.limit_in_bytes", "300\n");
+        assert_eq!(limit("4:cpu,memory:/own/inner\n3:cpuset:/\n"), Some(300));
+        std::fs::remove_dir_all(dir).unwrap();
     }
 
     #[test]

@@ -11,6 +11,7 @@ mod compact;
 pub mod disk;
 mod hash;
 pub mod inspect;
+mod jobs;
 mod key;
 mod lock;
 pub mod log;

@@ -4,7 +4,7 @@
 use crate::bytes::Reader;
 use crate::log;
 use crate::schema::Column;
-use crate::value::{Cell, Value};
+use crate::value::Cell;
 
 /// Place of the id in a body, which is known only when the table is locked.
 const ID: std::ops::Range<usize> = 2..10;
@@ -51,16 +51,23 @@ pub(crate) fn read_row_id(body: &mut Reader<'_>) -> Option<(usize, u64)> {
     (id != 0).then_some((usize::from(table), id))
 }
 
+/// The value of a column.
+pub(crate) fn read_value<'b>(body: &mut Reader<'b>, column: &Column) -> Option<Cell<'b>> {
+    Cell::take(column.kind, column.nullable, body)
+}
+
 /// The values of a row, which are the rest of the body.
-pub(crate) fn read_values(mut body: Reader<'_>, columns: &[Column]) -> Option<Vec<Value>> {
-    let values = columns.iter().map(|c| Value::take(c.kind, c.nullable, &mut body)).collect::<Option<Vec<_>>>()?;
-    body.0.is_empty().then_some(values)
+pub(crate) fn read_values<'b>(mut body: Reader<'b>, columns: &[Column]) -> Option<Vec<Cell<'b>>> {
+    let mut cells = Vec::with_capacity(columns.len());
+    for column in columns {
+        cells.push(read_value(&mut body, column)?);
+    }
+    body.0.is_empty().then_some(cells)
 }
 
 /// Number and value of a column, which are the rest of the body.
-pub(crate) fn read_change(mut body: Reader<'_>, columns: &[Column]) -> Option<(usize, Value)> {
+pub(crate) fn read_change<'b>(mut body: Reader<'b>, columns: &[Column]) -> Option<(usize, Cell<'b>)> {
     let number = usize::from(body.u16()?);
-    let column = columns.get(number)?;
-    let value = Value::take(column.kind, column.nullable, &mut body)?;
-    body.0.is_empty().then_some((number, value))
+    let cell = read_value(&mut body, columns.get(number)?)?;
+    body.0.is_empty().then_some((number, cell))
 }

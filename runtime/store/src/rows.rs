@@ -178,6 +178,17 @@ impl Page {
         }
     }
 
+    /// Fills a slot that names no long bytes with ones that fit in.
+    fn fill_short(&mut self, at: usize, bytes: &[u8]) {
+        let Some(slot) = self.rows.get_mut(at..at + SLOT) else { return };
+        if let Some(place) = slot.get_mut(..bytes.len()) {
+            place.copy_from_slice(bytes);
+        }
+        if let Some(tag) = slot.last_mut() {
+            *tag = bytes.len() as u8;
+        }
+    }
+
     /// Drops the long bytes that a slot names.
     fn drop_long(&mut self, at: usize) {
         let Some(slot) = self.rows.get(at..at + SLOT) else { return };
@@ -332,12 +343,37 @@ impl Rows {
 
     /// Adds a row under an id that no row has, unless the rows are full; its place.
     pub fn insert(&mut self, id: u64, values: Vec<Value>) -> u32 {
-        debug_assert!(!self.is_full());
-        self.encoded += self.record_size(values.iter().map(Value::cell));
-        let place = self.take_place();
+        let size = self.record_size(values.iter().map(Value::cell));
+        let place = self.add(id, size);
         for (column, value) in values.into_iter().enumerate() {
             self.write(place, column, value);
         }
+        place
+    }
+
+    /// The same with values as a record has them, and with the number of that record: short bytes need no memory of
+    /// their own on the way.
+    pub fn restore(&mut self, id: u64, cells: &[Cell<'_>], base: u64) {
+        let place = self.add(id, self.record_size(cells.iter().copied()));
+        for (column, cell) in cells.iter().enumerate() {
+            match (self.columns.get(column), cell) {
+                (Some(Place::Bytes(at, _)), Cell::Bytes(bytes)) if bytes.len() <= INLINE => {
+                    let slot = *at;
+                    if let Some((page, at)) = self.page_mut(place) {
+                        page.fill_short(at + slot, bytes);
+                    }
+                }
+                _ => self.write(place, column, cell.to_value()),
+            }
+        }
+        self.set_base_at(place, base);
+    }
+
+    /// A place for the row of an id, whose record takes `size` bytes.
+    fn add(&mut self, id: u64, size: u64) -> u32 {
+        debug_assert!(!self.is_full());
+        self.encoded += size;
+        let place = self.take_place();
         let id_at = self.id_at;
         if let Some((page, at)) = self.page_mut(place) {
             put_word(&mut page.rows, at + id_at, id);
@@ -387,7 +423,12 @@ impl Rows {
 
     /// Notes the number of the last record that holds all of the row.
     pub fn set_base(&mut self, id: u64, seq: u64) {
-        let Some(place) = self.place(id) else { return };
+        if let Some(place) = self.place(id) {
+            self.set_base_at(place, seq);
+        }
+    }
+
+    fn set_base_at(&mut self, place: u32, seq: u64) {
         let Some(base_at) = self.base_at else { return };
         if let Some((page, at)) = self.page_mut(place) {
             put_word(&mut page.rows, at + base_at, seq);

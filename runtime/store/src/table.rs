@@ -1,12 +1,14 @@
 //! One table: its rows, their entries in its indexes, the next id. Checks nothing; statements do.
 
 use crate::hash::{self, Hash, Places};
+use crate::jobs;
 use crate::key::{self, Key};
 use crate::rows::{self, Row, Rows};
 use crate::value::{Cell, Value};
 use abi::tables::{ColumnKind, IndexDesc, TableDesc};
 use std::collections::BTreeSet;
 use std::ops::Bound;
+use std::sync::{Mutex, PoisonError};
 
 /// Memory of an index entry: itself, and its part of the tree's nodes, which are little more than half full where keys
 /// come in order.
@@ -96,6 +98,29 @@ impl Index {
         if let Some(key) = &entry.key {
             let _ = self.tree.remove(key.bytes());
         }
+    }
+
+    /// Takes in the entries of all rows; as `Table::fill`.
+    fn fill(&mut self, rows: &Rows) -> (usize, Option<u64>) {
+        let (mut cost, mut twice, mut keys) = (0, None, Vec::new());
+        for (id, row) in rows.iter() {
+            let entry = self.entry(id, |c| row.cell(c));
+            cost += entry.cost();
+            keys.extend(entry.key);
+            if let (Some(places), Some(hash), Some((column, kind))) =
+                (&mut self.places, entry.hash, self.columns.first().copied())
+            {
+                let is_same =
+                    |place| rows.at(place).is_some_and(|other| key::same(kind, other.cell(column), row.cell(column)));
+                if places.find(hash, is_same).is_some() {
+                    twice = twice.or(Some(id));
+                }
+                places.insert(hash, rows.place(id).unwrap_or_default());
+            }
+        }
+        // A tree is built from sorted entries at once.
+        self.tree = keys.into_iter().collect();
+        (cost, twice)
     }
 }
 
@@ -208,34 +233,31 @@ impl Table {
         cost
     }
 
+    /// The memory that rows and their entries would take.
+    pub fn weigh(&self, rows: &Rows) -> usize {
+        let entries =
+            |id, row: Row<'_>| self.indexes.iter().map(|i| i.entry(id, |c| row.cell(c)).cost()).sum::<usize>();
+        rows.iter().map(|(id, row)| rows.cost(row.cells()) + entries(id, row)).sum()
+    }
+
+    /// At least what rows and their entries would take, without looking at them.
+    pub fn most(&self, rows: &Rows) -> u64 {
+        let indexes = self.indexes.len();
+        let each = rows.cost(std::iter::empty()) + indexes * (2 * ENTRY_COST + hash::ENTRY_COST);
+        rows.len() * each as u64 + rows.encoded() * 3 * (1 + indexes as u64)
+    }
+
     /// Gives an empty table its rows; the memory that they take, and a row that has the value of another one in a unique
     /// column, if there is one.
-    pub fn fill(&mut self, rows: Rows, next: u64) -> (usize, Option<u64>) {
+    pub fn fill(&mut self, rows: Rows, next: u64, threads: usize) -> (usize, Option<u64>) {
         (self.rows, self.next) = (rows, next);
-        let mut cost: usize = self.rows.iter().map(|(_, row)| self.rows.cost(row.cells())).sum();
-        let mut twice = None;
-        for index in &mut self.indexes {
-            let mut keys = Vec::new();
-            for (id, row) in self.rows.iter() {
-                let entry = index.entry(id, |c| row.cell(c));
-                cost += entry.cost();
-                keys.extend(entry.key);
-                if let (Some(places), Some(hash), Some((column, kind))) =
-                    (&mut index.places, entry.hash, index.columns.first().copied())
-                {
-                    let is_same = |place| {
-                        self.rows.at(place).is_some_and(|other| key::same(kind, other.cell(column), row.cell(column)))
-                    };
-                    if places.find(hash, is_same).is_some() {
-                        twice = twice.or(Some(id));
-                    }
-                    places.insert(hash, self.rows.place(id).unwrap_or_default());
-                }
-            }
-            // A tree is built from sorted entries at once.
-            index.tree = keys.into_iter().collect();
-        }
-        (cost, twice)
+        let rows = &self.rows;
+        let indexes: Vec<Mutex<&mut Index>> = self.indexes.iter_mut().map(Mutex::new).collect();
+        let done = jobs::run(threads, indexes.len() + 1, |number| match indexes.get(number) {
+            Some(index) => index.lock().unwrap_or_else(PoisonError::into_inner).fill(rows),
+            None => (rows.iter().map(|(_, row)| rows.cost(row.cells())).sum(), None),
+        });
+        done.into_iter().fold((0, None), |(cost, twice), (more, id)| (cost + more, twice.or(id)))
     }
 }
 

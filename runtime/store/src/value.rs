@@ -29,15 +29,17 @@ impl Value {
             Value::Bytes(bytes) => Cell::Bytes(bytes),
         }
     }
+}
 
-    /// The value of a column that `Cell::put` wrote; `None` if the bytes are none.
-    pub(crate) fn take(kind: ColumnKind, nullable: bool, from: &mut Reader<'_>) -> Option<Value> {
+impl<'a> Cell<'a> {
+    /// The value of a column that `put` wrote; `None` if the bytes are none.
+    pub(crate) fn take(kind: ColumnKind, nullable: bool, from: &mut Reader<'a>) -> Option<Cell<'a>> {
         if nullable && !from.flag()? {
-            return Some(Value::Nil);
+            return Some(Cell::Nil);
         }
         match kind {
-            ColumnKind::Int | ColumnKind::Float => from.u64().map(Value::Word),
-            ColumnKind::Bytes | ColumnKind::Value => from.bytes().map(|bytes| Value::Bytes(bytes.into())),
+            ColumnKind::Int | ColumnKind::Float => from.u64().map(Cell::Word),
+            ColumnKind::Bytes | ColumnKind::Value => from.bytes().map(Cell::Bytes),
         }
     }
 }

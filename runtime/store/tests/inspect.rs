@@ -71,8 +71,12 @@ fn findings(disk: &Simulated) -> Vec<String> {
 }
 
 fn refusal(disk: &Simulated, program: &Program) -> Option<OpenError> {
+    refusal_with(disk, program, 1 << 30)
+}
+
+fn refusal_with(disk: &Simulated, program: &Program, memory: u64) -> Option<OpenError> {
     let settings = Settings {
-        memory: 1 << 30,
+        memory,
         segment_bytes: 1 << 20,
         compaction: Compaction { floor: 0, ratio: 0, on_failure: Box::new(|error| panic!("{error}")) },
         now: 0,
@@ -162,8 +166,135 @@ fn a_change_of_no_row_and_values_that_are_none() {
         (vec![row(1, 1, &good), change(0, &word(2))], "no value of `b`"),
         (vec![row(1, 1, &good), (Kind::Delete, row(0, 0, &[]).1[..10].to_vec()), change(0, &word(1))], "not there"),
     ] {
-        let found = findings(&store(&program, &records));
+        let disk = store(&program, &records);
+        let found = findings(&disk);
         assert!(found.len() == 1 && found[0].ends_with(reason), "{found:?} instead of {reason}");
+        // A start finds the same.
+        assert_eq!(refusal(&disk, &program).map(|refusal| refusal.to_string()), found.first().cloned());
+    }
+}
+
+/// What containers hold is looked at as closely as columns are: nil only where it may be, keys once.
+#[test]
+fn rec_4_values_within_values() {
+    let mut program = Program::new();
+    let kind = program.bare("Kind", &["Low", "High"]);
+    let pos = program.record("Pos", &[("kind", kind, None), ("name", TYPE_TEXT, None)]);
+    let maybe = program.nullable(pos);
+    let list = program.multi(maybe);
+    let step = program.union("Step", |step| vec![("Stay", vec![]), ("Go", vec![("to", pos), ("then", step)])]);
+    let words = program.ty(TypeDesc::Map(TYPE_TEXT, TYPE_BOOL));
+    let floats = program.ty(TypeDesc::Map(TYPE_FLOAT, TYPE_INT));
+    let types = [pos, list, step, words, floats];
+    let number = |n: u32| n.to_le_bytes().to_vec();
+    let at = |kind: u64| [&[1][..], &word(kind), &text("n")].concat();
+    let entry = |key: f64| [word(key.to_bits()), word(1)].concat();
+    let nil = number(u32::MAX);
+    for (column, bytes, sound) in [
+        (0, at(1), true),
+        (0, at(2), false),
+        (0, vec![0], false),
+        (0, [&[1][..], &word(1), &nil].concat(), false),
+        (1, [number(2), at(1), vec![0]].concat(), true),
+        (1, nil.clone(), false),
+        (1, number(u32::MAX - 1), false),
+        (2, [number(1), at(0), number(0)].concat(), true),
+        (2, [number(1), at(0), nil.clone()].concat(), false),
+        (2, number(2), false),
+        (3, [number(2), text("a"), word(0).into(), text("b"), word(1).into()].concat(), true),
+        (3, [number(2), text("a"), word(0).into(), text("a"), word(1).into()].concat(), false),
+        (3, [number(1), text("a"), word(2).into()].concat(), false),
+        (4, [number(2), entry(0.5), entry(f64::NAN)].concat(), true),
+        (4, [number(2), entry(0.0), entry(-0.0)].concat(), false),
+    ] {
+        let mut program = program.clone();
+        let _ = program.table("Item", &[("value", types[column], None)]);
+        let value = [&(bytes.len() as u32).to_le_bytes()[..], &bytes].concat();
+        let disk = store(&program, &[insert(0, 1, &[&value])]);
+        let found = findings(&disk);
+        assert_eq!(found.is_empty(), sound, "column {column}, {bytes:?}: {found:?}");
+        assert_eq!(refusal(&disk, &program).map(|refusal| refusal.to_string()), found.first().cloned());
+    }
+}
+
+/// 7.2: damage, among it rows that cannot be beside each other by the schema of the store, then the schema, then memory.
+#[test]
+fn t20_damage_comes_before_the_schema_and_memory() {
+    let program = |unique: bool| {
+        let mut program = Program::new();
+        let _ = program.table("Item", &[("name", TYPE_TEXT, None)]);
+        if unique {
+            program.unique(0);
+        }
+        program
+    };
+    let twice = [insert(0, 1, &[&text("a")]), insert(0, 2, &[&text("b")]), insert(0, 3, &[&text("a")])];
+    let disk = store(&program(true), &twice);
+    let found = findings(&disk);
+    assert!(found.len() == 1 && found[0].ends_with("Item 3 has the same `name` as row 1"), "{found:?}");
+    for other in [program(true), program(false), Program::new()] {
+        for memory in [1 << 30, 1] {
+            assert_eq!(refusal_with(&disk, &other, memory).map(|refusal| refusal.to_string()), found.first().cloned());
+        }
+    }
+    // By the program's schema alone it is no damage.
+    let disk = store(&program(false), &twice);
+    assert_eq!(findings(&disk), [""; 0]);
+    for memory in [1 << 30, 1] {
+        assert!(matches!(refusal_with(&disk, &program(true), memory), Some(OpenError::Schema(_))));
+    }
+    assert!(matches!(refusal_with(&disk, &program(false), 1), Some(OpenError::Memory(1))));
+    assert!(refusal(&disk, &program(false)).is_none());
+}
+
+/// A segment begins with a schema that no program could have had beside the rows before.
+#[test]
+fn rec_4_a_schema_that_the_rows_do_not_fit() {
+    let with = |columns: &[(&str, u32)]| {
+        let mut program = Program::new();
+        let maybe = program.nullable(TYPE_INT);
+        let pos = program.record("Pos", &[("x", TYPE_INT, None)]);
+        let ty = |ty: u32| {
+            if ty == u32::MAX {
+                maybe
+            } else if ty == u32::MAX - 1 {
+                pos
+            } else {
+                ty
+            }
+        };
+        let columns: Vec<_> = columns.iter().map(|(name, number)| (*name, ty(*number), None)).collect();
+        let _ = program.table("Item", &columns);
+        program
+    };
+    let (maybe, pos) = (u32::MAX, u32::MAX - 1);
+    let old = with(&[("n", TYPE_INT), ("maybe", maybe)]);
+    let gone = Schema::of(&Program::new().0, 0).remembering(&Schema::of(&old.0, 0));
+    for (schema, sound) in [
+        (Schema::of(&with(&[("n", TYPE_INT), ("maybe", maybe), ("more", TYPE_TEXT)]).0, 0), true),
+        (Schema::of(&with(&[("n", TYPE_TEXT), ("maybe", maybe)]).0, 0), false),
+        (Schema::of(&with(&[("n", TYPE_INT), ("maybe", TYPE_INT)]).0, 0), false),
+        (Schema::of(&with(&[("n", TYPE_INT), ("at", pos)]).0, 0), false),
+        (gone, false),
+        (Schema::default(), false),
+    ] {
+        let disk = store(&old, &[insert(0, 1, &[&word(7), &[0]])]);
+        let mut encoded = Vec::new();
+        schema.encode(&mut encoded);
+        let setup = Setup {
+            preamble: Preamble { schema: encoded, counters: schema.tables.iter().map(|_| 2).collect() },
+            segment_bytes: 1 << 20,
+            on_durable: Box::new(|_| ()),
+            on_segment: Box::new(|| ()),
+            on_failure: Box::new(|failure| panic!("{failure:?}")),
+        };
+        Log::start(Arc::new(disk.clone()), scan(&disk, &mut Nothing).unwrap(), setup).unwrap().close();
+        let found = findings(&disk);
+        assert_eq!(found.is_empty(), sound, "{found:?}");
+        assert!(
+            found.iter().all(|line| line.starts_with("0000000000000002.log is damaged at offset 64: ")),
+            "{found:?}"
+        );
     }
 }
 

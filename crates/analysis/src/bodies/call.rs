@@ -8,7 +8,7 @@ use crate::hir::{Expr, ExprKind, FuncId, IfaceId};
 use crate::types::{Ty, TyKind, Types};
 use diagnostics::Diagnostic;
 use diagnostics::span::Span;
-use syntax::ast::{self, Name};
+use syntax::ast::{self, Mode, Name};
 
 impl<'a> Cx<'_, 'a> {
     pub(super) fn call(&mut self, callee: &'a ast::Expr, args: &'a [ast::Expr], span: Span, want: Want<'_>) -> Expr {
@@ -269,6 +269,7 @@ impl<'a> Cx<'_, 'a> {
             let (ty, param) = param.map_or((Types::ERROR, Name::default()), |p| (p.ty, p.name.clone()));
             values.push(self.check(arg, ty, &Site::Param(name.clone(), at + 1, param)));
         }
+        self.warn_changed(func, &values);
         self.calls.push(func);
         if self.env.program.funcs.get(func.0 as usize).is_some_and(|f| f.never_returns) {
             self.flow.reachable = false;
@@ -278,6 +279,18 @@ impl<'a> Cx<'_, 'a> {
             return self.error(span);
         }
         Expr { kind: ExprKind::Call(func, values), ty, span }
+    }
+
+    /// `WO-W207` for arguments that the function says it changes. What a method does to its object it does not say.
+    fn warn_changed(&mut self, func: FuncId, values: &[Expr]) {
+        let Some(decl) = self.env.program.funcs.get(func.0 as usize) else { return };
+        let object = usize::from(decl.class.is_some() && !decl.is_static);
+        let modes = decl.params.clone();
+        for (mode, value) in modes.iter().zip(values).skip(object) {
+            if *mode == Mode::Mut && !self.is_copied(value.ty) {
+                self.warn_copy(value, value.span);
+            }
+        }
     }
 
     /// How a function is called, by the names of its parameters.

@@ -104,6 +104,9 @@ impl<'a> Cx<'_, 'a> {
             );
         }
         let Some((class, source)) = self.source(&query.source) else { return self.error(span) };
+        // Evaluated once, so they know of no row.
+        let skip = query.skip.as_ref().map(|e| self.check(e, Types::INT, &Site::Operand("skip")));
+        let take = query.take.as_ref().map(|e| self.check(e, Types::INT, &Site::Operand("take")));
         let row = self.intern(TyKind::Row(class));
         let mark = self.open();
         let var = self.declare(&query.var, row);
@@ -126,8 +129,6 @@ impl<'a> Cx<'_, 'a> {
             failed |= value.ty == Types::ERROR;
             order.push((value, *desc));
         }
-        let skip = query.skip.as_ref().map(|e| self.check(e, Types::INT, &Site::Operand("skip")));
-        let take = query.take.as_ref().map(|e| self.check(e, Types::INT, &Site::Operand("take")));
         failed |= skip.iter().chain(&take).any(|e| e.ty == Types::ERROR);
         let select = self.expr(&query.select, Want::Value);
         let select = self.settle(select);
@@ -203,7 +204,7 @@ impl<'a> Cx<'_, 'a> {
     }
 
     /// A copy type of 5.1, or nullable of one.
-    fn is_copied(&self, ty: Ty) -> bool {
+    pub(super) fn is_copied(&self, ty: Ty) -> bool {
         match self.kind(self.strip(ty)) {
             TyKind::Multi(_) | TyKind::Map(..) | TyKind::Class(_) => false,
             TyKind::EmptyMulti | TyKind::EmptyMap => false,
@@ -215,10 +216,11 @@ impl<'a> Cx<'_, 'a> {
     /// `WO-W207` for a change of something that was read out of a column, which is a copy.
     pub(super) fn warn_copy(&mut self, base: &Expr, span: Span) {
         let mut at = base;
-        let column = loop {
+        let (class, index, is_backlink) = loop {
             match &at.kind {
                 ExprKind::Store(op) => match &**op {
-                    StoreOp::Column(_, class, index) => break Some((*class, *index)),
+                    StoreOp::Column(_, class, index) => break (*class, *index, false),
+                    StoreOp::Backlink(_, class, index) => break (*class, *index, true),
                     _ => return,
                 },
                 ExprKind::Field(inner, ..)
@@ -233,7 +235,6 @@ impl<'a> Cx<'_, 'a> {
         if matches!(self.kind(base.ty), TyKind::Row(_)) {
             return;
         }
-        let Some((class, index)) = column else { return };
         let class_name = self.class_name(class);
         let field = self.env.program.classes.get(class.0 as usize).and_then(|c| c.fields.get(index as usize));
         let Some(field) = field.map(|f| f.name.clone()) else { return };
@@ -241,7 +242,10 @@ impl<'a> Cx<'_, 'a> {
             Diagnostic::warning(207, span, format!("this changes a copy of `{class_name}.{field}`, not the row"))
                 .label("the row keeps its value")
                 .note("what is read out of a column is a copy")
-                .help(format!("change a local, then assign the whole column: `row.{field} = …`")),
+                .help(match is_backlink {
+                    true => "assign the `ref` column of the other row".to_owned(),
+                    false => format!("change a local, then assign the whole column: `row.{field} = …`"),
+                }),
         );
     }
 }

@@ -8,6 +8,7 @@ pub(crate) mod columns;
 mod defaults;
 mod entry;
 mod functions;
+pub mod limits;
 pub(crate) mod modules;
 mod names;
 mod shapes;

@@ -153,21 +153,12 @@ fn compute(op: i64, old: u64, operand: u64) -> Result<u64, (i64, &'static str)> 
         None if b == 0 => Err((trap::DIV0, trap::DIVISION_BY_ZERO)),
         None => Err((trap::DIV0, trap::MIN_BY_MINUS_ONE)),
     };
-    let shift = |f: fn(i64, u32) -> i64| match u32::try_from(b) {
-        Ok(count @ 0..=63) => Ok(f(a, count) as u64),
-        _ => Err((trap::SHIFT, trap::SHIFT_COUNT)),
-    };
     Ok(match op {
         numbers::UPDATE_ADD => a.wrapping_add(b) as u64,
         numbers::UPDATE_SUB => a.wrapping_sub(b) as u64,
         numbers::UPDATE_MUL => a.wrapping_mul(b) as u64,
         numbers::UPDATE_DIV => divide(a.checked_div(b))?,
         numbers::UPDATE_REM => divide(a.checked_rem(b))?,
-        numbers::UPDATE_AND => old & operand,
-        numbers::UPDATE_OR => old | operand,
-        numbers::UPDATE_XOR => old ^ operand,
-        numbers::UPDATE_SHL => shift(|a, count| a << count)?,
-        numbers::UPDATE_SHR => shift(|a, count| a >> count)?,
         numbers::UPDATE_FLOAT_ADD => float(|a, b| a + b),
         numbers::UPDATE_FLOAT_SUB => float(|a, b| a - b),
         numbers::UPDATE_FLOAT_MUL => float(|a, b| a * b),

@@ -80,7 +80,8 @@ impl Directory {
                 synced => synced.map_err(failed(shown, "sync", parent))?,
             }
         }
-        let lock = options(true).create(true).open(&lock_path).map_err(failed(shown, "opening", &shown.join(LOCK)))?;
+        let lock = open_file(options(true).create(true), &lock_path);
+        let lock = lock.map_err(failed(shown, "opening", &shown.join(LOCK)))?;
         take(shown, &lock)?;
         Ok(Directory::new(Opened { shown: shown.to_owned(), path, handle, lock: Some(lock), writable: true }))
     }
@@ -92,7 +93,7 @@ impl Directory {
     pub fn open_read_only(shown: &Path) -> Result<Directory, OpenError> {
         let (path, handle) = find(shown)?;
         let lock_path = path.join(LOCK);
-        let lock = match options(false).open(&lock_path) {
+        let lock = match open_file(&options(false), &lock_path) {
             Ok(lock) => Some(lock),
             // A copy of a store: nobody has it open.
             Err(e) if e.kind() == ErrorKind::NotFound => None,
@@ -163,12 +164,12 @@ impl Disk for Directory {
     }
 
     fn open(&self, name: &str) -> Result<Arc<dyn File>, Fault> {
-        let handle = options(self.opened.writable).open(self.at(name)).map_err(self.fault("opening", name))?;
-        Ok(self.file(name, handle))
+        let open = open_file(&options(self.opened.writable), &self.at(name));
+        Ok(self.file(name, open.map_err(self.fault("opening", name))?))
     }
 
     fn create(&self, name: &str) -> Result<Arc<dyn File>, Fault> {
-        let create = |()| options(true).create(true).truncate(true).open(self.at(name));
+        let create = |()| open_file(options(true).create(true).truncate(true), &self.at(name));
         let handle = self.opened.check_writable().and_then(create).map_err(self.fault("creation", name))?;
         Ok(self.file(name, handle))
     }
@@ -237,6 +238,16 @@ fn options(write: bool) -> OpenOptions {
     let mut options = OpenOptions::new();
     let _ = options.read(true).write(write).mode(0o600);
     options
+}
+
+/// Opens a file: not a device or a pipe, which could block for ever.
+fn open_file(options: &OpenOptions, path: &Path) -> io::Result<fs::File> {
+    match fs::metadata(path) {
+        Ok(found) if !found.is_file() && !found.is_dir() => {
+            Err(io::Error::new(ErrorKind::InvalidInput, "not a regular file"))
+        }
+        _ => options.open(path),
+    }
 }
 
 fn failed(shown: &Path, operation: &'static str, of: &Path) -> impl FnOnce(io::Error) -> OpenError {

@@ -3,22 +3,15 @@
 
 mod json;
 
-use crate::bytes::Reader;
 use crate::disk::{Disk, Fault, LOCK};
-use crate::key;
-use crate::log::{self, Damage, Error, Found, Kind, Objection, Preamble, Record, Visitor, scan};
-use crate::record;
-use crate::recovery::{Loaded, Loader, Place, damage, places};
+use crate::jobs;
+use crate::log::{self, Damage, Found};
+use crate::recovery::{self, Columns, Loaded, Loader};
 use crate::schema::{self, ClassName};
-use crate::store::Seq;
-use crate::value::Cell;
-use std::collections::HashMap;
 
 /// What a store holds; if it is damaged, what precedes the damage.
 pub struct Contents {
     loader: Loader,
-    /// Encoded size of all records.
-    record_bytes: u64,
     /// The end of the log, or what stands before it.
     end: Result<Found, Damage>,
 }
@@ -42,16 +35,8 @@ pub fn files(disk: &dyn Disk) -> Result<Vec<(String, u64)>, Fault> {
 impl Contents {
     /// Reads a store.
     pub fn read(disk: &dyn Disk) -> Result<Contents, Fault> {
-        let mut verifier = Verifier { loader: Loader::default(), record_bytes: 0, json: Vec::new() };
-        let end = match scan(disk, &mut verifier) {
-            Ok(found) => Ok(found),
-            Err(Error::Damage(damage)) => Err(damage),
-            Err(Error::Fault(fault)) => return Err(fault),
-            Err(Error::Stopped) => unreachable!("nothing stops the scan"),
-        };
-        let Verifier { loader, record_bytes, .. } = verifier;
-        let end = end.and_then(|found| loader.check_founded().map(|()| found));
-        Ok(Contents { loader, record_bytes, end })
+        let (loader, end) = recovery::read(disk, jobs::cores())?;
+        Ok(Contents { loader, end })
     }
 
     /// What keeps the log from being read to its end.
@@ -80,7 +65,7 @@ impl Contents {
     /// Bytes of all records.
     #[must_use]
     pub fn record_bytes(&self) -> u64 {
-        self.record_bytes
+        self.loader.record_bytes
     }
 
     /// All tables by the names of their classes.
@@ -97,53 +82,7 @@ impl Contents {
         if let Err(damage) = &self.end {
             return Ok(vec![damage.clone()]);
         }
-        let mut wrong = Vec::new();
-        for (number, table) in self.loader.tables.iter().enumerate() {
-            self.twice(number, table, &mut wrong);
-            self.dangling(number, table, &mut wrong);
-        }
-        let found = places(disk, wrong.iter().map(|(seq, _)| *seq).collect())?;
-        let at = |seq: Seq| found.get(&seq).copied().unwrap_or(Place { segment: 1, offset: 0 });
-        let mut findings: Vec<(Place, String)> = wrong.into_iter().map(|(seq, reason)| (at(seq), reason)).collect();
-        findings.sort_by_key(|(place, _)| (place.segment, place.offset));
-        Ok(findings.into_iter().map(|(place, reason)| Damage::new(place.segment, place.offset, reason)).collect())
-    }
-
-    /// Rows with a value in a unique column that an earlier row has, by the numbers of their records.
-    fn twice(&self, number: usize, table: &Loaded, wrong: &mut Vec<(Seq, String)>) {
-        let Some(desc) = self.loader.schema.tables.get(number) else { return };
-        for column in desc.indexes.iter().filter(|index| index.unique).filter_map(|index| index.columns.first()) {
-            let column = *column as usize;
-            let Some(declared) = desc.columns.get(column) else { continue };
-            let mut first: HashMap<Vec<u8>, u64> = HashMap::new();
-            for (id, row) in table.rows.iter().filter(|(_, row)| row.cell(column) != Cell::Nil) {
-                let mut bytes = Vec::new();
-                key::put(&mut bytes, declared.kind, row.cell(column));
-                let other = *first.entry(bytes).or_insert(id);
-                if other != id {
-                    let reason = format!("{} {id} has the same `{}` as row {other}", desc.name, declared.name);
-                    wrong.push((row.base(), reason));
-                }
-            }
-        }
-    }
-
-    /// Rows with a `ref` to a row that is not there.
-    fn dangling(&self, number: usize, table: &Loaded, wrong: &mut Vec<(Seq, String)>) {
-        let schema = &self.loader.schema;
-        let Some(desc) = schema.tables.get(number) else { return };
-        for (column, declared) in desc.columns.iter().enumerate().filter(|(_, column)| schema.is_ref(column)) {
-            let target = schema.target(declared).and_then(|target| self.loader.tables.get(target));
-            for (id, row) in table.rows.iter() {
-                if let Cell::Word(to) = row.cell(column)
-                    && !target.is_some_and(|target| target.rows.contains(to))
-                {
-                    let reason =
-                        format!("{} {id} refers to a row that is not there, in `{}`", desc.name, declared.name);
-                    wrong.push((row.base(), reason));
-                }
-            }
-        }
+        recovery::findings(disk, &self.loader, Columns::All, jobs::cores())
     }
 }
 
@@ -196,49 +135,5 @@ impl<'a> Table<'a> {
             text.extend_from_slice(if self.desc.columns.is_empty() { b"{}" } else { b"}" });
             take(id, &text);
         }
-    }
-}
-
-/// Loads rows and sees to it that every value can be decoded.
-struct Verifier {
-    loader: Loader,
-    record_bytes: u64,
-    /// Values as text, which nobody reads.
-    json: Vec<u8>,
-}
-
-impl Visitor for Verifier {
-    fn segment(&mut self, number: u64, preamble: &Preamble) -> Result<(), Objection> {
-        self.loader.segment(number, preamble)
-    }
-
-    fn record(&mut self, record: &Record<'_>) -> Result<(), Objection> {
-        self.verify(record)?;
-        self.loader.record(record)?;
-        self.record_bytes += log::record_size(record.body.len());
-        Ok(())
-    }
-}
-
-impl Verifier {
-    /// Whether the values in the record are some; all else about it is left to the loader.
-    fn verify(&mut self, record: &Record<'_>) -> Result<(), Objection> {
-        let schema = &self.loader.schema;
-        let mut body = Reader(record.body);
-        let Some((number, _)) = record::read_row_id(&mut body) else { return Ok(()) };
-        let columns = schema.tables.get(number).map_or(&[][..], |table| &table.columns);
-        let values: Vec<_> = match record.kind {
-            Kind::Insert | Kind::Keep => (0..).zip(record::read_values(body, columns).unwrap_or_default()).collect(),
-            Kind::Change => record::read_change(body, columns).into_iter().collect(),
-            Kind::Delete | Kind::Oldest | Kind::End => Vec::new(),
-        };
-        for (column, value) in values {
-            self.json.clear();
-            let Some(column) = columns.get(column) else { continue };
-            if json::column(schema, column, value.cell(), &mut self.json).is_none() {
-                return damage(&format!("no value of `{}`", column.name));
-            }
-        }
-        Ok(())
     }
 }

@@ -11,6 +11,7 @@ mod segment;
 mod stats;
 #[cfg(test)]
 mod tests;
+mod window;
 
 pub use frame::Kind;
 pub(crate) use frame::record_size;

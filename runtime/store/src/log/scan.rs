@@ -4,9 +4,10 @@
 //! Any bytes may be in the files. No length is used before it was checked against the file, and memory is bounded by
 //! the largest record.
 
-use super::frame::{self, HEAD, Head, Kind, Seal, align};
+use super::frame::Kind;
 use super::segment::{self, Preamble, Segment};
-use crate::disk::{Disk, Fault, File};
+use super::window::{Walked, Window, behind, walk};
+use crate::disk::{Disk, Fault};
 use std::fmt;
 
 /// Bytes that are not what was written.
@@ -81,6 +82,14 @@ pub enum Objection {
 }
 
 impl Objection {
+    pub(crate) fn at_segment(self, number: u64) -> Error {
+        self.at(number, segment::HEADER as u64)
+    }
+
+    pub(crate) fn at_record(self, record: &Record<'_>) -> Error {
+        self.at(record.segment, record.offset)
+    }
+
     fn at(self, segment: u64, offset: u64) -> Error {
         match self {
             Objection::Damage(reason) => Damage::new(segment, offset, reason).into(),
@@ -154,29 +163,36 @@ pub fn scan(disk: &dyn Disk, visitor: &mut dyn Visitor) -> Result<Found, Error> 
         torn += size;
     }
     let Some(&last) = numbers.last() else { return Ok(Found { torn, leftovers, ..Found::default() }) };
-    let oldest = oldest(disk, &numbers, last)?;
+    let Newest { oldest, window: mut newest } = Newest::read(disk, &numbers, last)?;
     leftovers.extend(numbers.iter().filter(|number| **number < oldest).map(|number| segment::name(*number)));
 
     let mut segments = Vec::new();
     let mut current = open(disk, &numbers, oldest)?;
+    let mut other: Option<Window> = None;
     loop {
         let number = current.header.number;
         begin(&current, visitor)?;
         let next = (number < last).then(|| open(disk, &numbers, number + 1).and_then(|next| follows(&current, next)));
         let until = next.as_ref().and_then(|next| next.as_ref().ok()).map(|next| next.header.first);
+        let mut window = match (newest.take_if(|_| number == last), other.take()) {
+            (Some(newest), _) => newest,
+            (None, Some(other)) => other.of(&current),
+            (None, None) => Window::new(&current),
+        };
         let mut ended = false;
-        let walked = walk(&current, until, &mut |record| {
+        let walked = walk(&mut window, &current, until, &mut |record| {
             ended = record.kind == Kind::End;
             give(record, visitor)
         })?;
         segments.push(Extent { number, first: current.header.first, begin: current.records, bytes: walked.end });
         let Some(next) = next else {
-            let bytes = behind(&current, &walked)?;
+            let bytes = behind(&mut window, &current, &walked)?;
             let Walked { batch, end, next } = walked;
             let tail = Tail { segment: current, oldest, batch, end, torn: bytes > 0 };
             torn += bytes;
             return Ok(Found { segments, last: next - 1, ended, torn, leftovers, tail: Some(tail) });
         };
+        other = Some(window);
         current = next?;
     }
 }
@@ -185,16 +201,16 @@ pub fn scan(disk: &dyn Disk, visitor: &mut dyn Visitor) -> Result<Found, Error> 
 pub(super) fn read_segment(disk: &dyn Disk, number: u64, until: u64, visitor: &mut dyn Visitor) -> Result<(), Error> {
     let segment = open(disk, &[number], number)?;
     begin(&segment, visitor)?;
-    walk(&segment, Some(until), &mut |record| give(record, visitor)).map(drop)
+    walk(&mut Window::new(&segment), &segment, Some(until), &mut |record| give(record, visitor)).map(drop)
 }
 
 fn begin(segment: &Segment, visitor: &mut dyn Visitor) -> Result<(), Error> {
     let number = segment.header.number;
-    visitor.segment(number, &segment.preamble).map_err(|o| o.at(number, segment::HEADER as u64))
+    visitor.segment(number, &segment.preamble).map_err(|objection| objection.at_segment(number))
 }
 
 fn give(record: &Record<'_>, visitor: &mut dyn Visitor) -> Result<(), Error> {
-    visitor.record(record).map_err(|o| o.at(record.segment, record.offset))
+    visitor.record(record).map_err(|objection| objection.at_record(record))
 }
 
 /// The size of a segment that is shorter than its header and preamble.
@@ -231,142 +247,65 @@ fn follows(segment: &Segment, next: Segment) -> Result<Segment, Error> {
     Ok(next)
 }
 
-/// The first segment that is needed: the last one's header and records say it. Those below may be there still, but not
-/// all of them. If the last header is damaged, the scan starts with the first segment that it could, to get to the
-/// damage with everything that precedes it.
-fn oldest(disk: &dyn Disk, numbers: &[u64], last: u64) -> Result<u64, Error> {
-    match open(disk, numbers, last) {
-        Ok(segment) => {
-            let mut oldest = segment.header.oldest;
-            let walked = walk(&segment, None, &mut |record| {
-                if record.kind == Kind::Oldest {
-                    oldest = named(record.body).unwrap_or(oldest);
-                }
-                Ok(())
-            });
-            match walked {
-                // The scan proper will meet it again.
-                Ok(_) | Err(Error::Damage(_)) => Ok(oldest),
-                Err(error) => Err(error),
+/// What the last segment says of the others.
+struct Newest {
+    /// The first segment that is needed.
+    oldest: u64,
+    /// The last segment, as much of it as is in memory, if it had to be read for that.
+    window: Option<Window>,
+}
+
+impl Newest {
+    /// The header and the records of the last segment say which segments are needed. Those below may be there still, but
+    /// not all of them. If the header is damaged, the scan starts with the first segment that it could, to get to the
+    /// damage with everything that precedes it.
+    fn read(disk: &dyn Disk, numbers: &[u64], last: u64) -> Result<Newest, Error> {
+        let segment = match open(disk, numbers, last) {
+            Ok(segment) => segment,
+            Err(Error::Damage(_)) => {
+                let run = numbers.iter().rev().zip((0..=last).rev()).take_while(|(number, due)| **number == *due);
+                return Ok(Newest { oldest: run.last().map_or(last, |(number, _)| *number), window: None });
             }
+            Err(error) => return Err(error),
+        };
+        let mut oldest = segment.header.oldest;
+        if oldest == last {
+            return Ok(Newest { oldest, window: None });
         }
-        Err(Error::Damage(_)) => {
-            let run = numbers.iter().rev().zip((0..=last).rev()).take_while(|(number, due)| **number == *due);
-            Ok(run.last().map_or(last, |(number, _)| *number))
+        let mut window = Window::new(&segment);
+        let walked = walk(&mut window, &segment, None, &mut |record| {
+            if record.kind == Kind::Oldest {
+                oldest = named(record.body).unwrap_or(oldest);
+            }
+            Ok(())
+        });
+        let Some(absent) = first_absent(numbers, oldest, last) else {
+            return match walked {
+                // The scan proper will meet it again.
+                Ok(_) | Err(Error::Damage(_)) => Ok(Newest { oldest, window: Some(window) }),
+                Err(error) => Err(error),
+            };
+        };
+        // Where records are lost, one of them may have said that the segment is not needed.
+        let walked = walked?;
+        if behind(&mut window, &segment, &walked)? > 0 {
+            let reason = format!("record {} is not there, and neither is {}", walked.next, segment::name(absent));
+            return Err(Damage::new(last, walked.end, reason).into());
         }
-        Err(error) => Err(error),
+        Err(missing(absent))
     }
+}
+
+/// The first segment from `oldest` to `last` that is not among `numbers`.
+fn first_absent(numbers: &[u64], oldest: u64, last: u64) -> Option<u64> {
+    let present = numbers.iter().skip_while(|number| **number < oldest);
+    let run = present.zip(oldest..=last).take_while(|(number, due)| **number == *due).count() as u64;
+    Some(oldest.saturating_add(run)).filter(|absent| *absent <= last)
 }
 
 /// The segment that the body of an `oldest` record names.
 pub(super) fn named(body: &[u8]) -> Option<u64> {
     Some(u64::from_le_bytes(*body.as_array()?))
-}
-
-struct Walked {
-    /// Where the last batch begins and where the records end.
-    batch: u64,
-    end: u64,
-    /// The sequence number that is due there.
-    next: u64,
-}
-
-/// Visits the records of a segment: those below `until`, or else as many as are valid.
-fn walk(
-    segment: &Segment,
-    until: Option<u64>,
-    visit: &mut dyn FnMut(&Record<'_>) -> Result<(), Error>,
-) -> Result<Walked, Error> {
-    let number = segment.header.number;
-    let mut window = Window::new(segment);
-    let mut barrier = None;
-    let mut walked = Walked { batch: segment.records, end: segment.records, next: segment.header.first };
-    while until.is_none_or(|until| walked.next < until) {
-        let (offset, seq) = (walked.end, walked.next);
-        let Some((head, body)) = window.record(offset, seq)? else {
-            return match until {
-                None => Ok(walked),
-                Some(_) => Err(Damage::new(number, offset, format!("record {seq} is not there")).into()),
-            };
-        };
-        let undecodable = || Damage::new(number, offset, format!("record {seq} cannot be decoded"));
-        let kind = Kind::from_byte(head.kind).ok_or_else(undecodable)?;
-        if kind == Kind::Oldest && named(body).is_none_or(|oldest| !(1..=number).contains(&oldest)) {
-            return Err(undecodable().into());
-        }
-        visit(&Record { segment: number, offset, seq, kind, body })?;
-        if barrier != Some(head.barrier) {
-            barrier = Some(head.barrier);
-            walked.batch = offset;
-        }
-        walked.end = align(offset + head.length as u64);
-        walked.next = seq + 1;
-    }
-    Ok(walked)
-}
-
-/// How many bytes behind the end of the last segment are a torn tail. A head there that was written when the record
-/// which is due at the end had been durable makes it damage.
-fn behind(segment: &Segment, walked: &Walked) -> Result<u64, Error> {
-    let mut window = Window::new(segment);
-    let seal = segment.seal();
-    let mut torn = 0;
-    let mut at = walked.end;
-    while at < segment.size {
-        let bytes = window.bytes(at, HEAD)?;
-        let next = at + 8;
-        // No head begins with eight zeros: its length is among them.
-        if bytes.iter().take(8).any(|byte| *byte != 0) {
-            torn = next.min(segment.size) - walked.end;
-            if seal.head(at, bytes).is_some_and(|head| head.barrier >= walked.next) {
-                let reason = format!("record {} is not there, but one that was written later is", walked.next);
-                return Err(Damage::new(segment.header.number, walked.end, reason).into());
-            }
-        }
-        at = next;
-    }
-    Ok(torn)
-}
-
-/// Reads a file from front to back through a window.
-struct Window<'s> {
-    file: &'s dyn File,
-    size: u64,
-    seal: Seal,
-    start: u64,
-    held: Vec<u8>,
-}
-
-impl<'s> Window<'s> {
-    const SIZE: usize = 1 << 20;
-
-    fn new(segment: &'s Segment) -> Window<'s> {
-        Window { file: &*segment.file, size: segment.size, seal: segment.seal(), start: 0, held: Vec::new() }
-    }
-
-    /// The bytes at `at`, fewer at the end of the file.
-    fn bytes(&mut self, at: u64, len: usize) -> Result<&[u8], Fault> {
-        let left = usize::try_from(self.size.saturating_sub(at)).unwrap_or(usize::MAX);
-        let len = len.min(left);
-        let within = |start: u64| usize::try_from(at.checked_sub(start)?).ok();
-        if within(self.start).is_none_or(|from| from.saturating_add(len) > self.held.len()) {
-            self.held.resize(len.max(Self::SIZE).min(left), 0);
-            let read = self.file.read_at(at, &mut self.held)?;
-            self.held.truncate(read);
-            self.start = at;
-        }
-        let bytes = within(self.start).and_then(|from| self.held.get(from..)).unwrap_or_default();
-        Ok(bytes.get(..len).unwrap_or(bytes))
-    }
-
-    /// The record `seq` at `offset`, if it is there.
-    fn record(&mut self, offset: u64, seq: u64) -> Result<Option<(Head, &[u8])>, Fault> {
-        let seal = self.seal;
-        let bytes = self.bytes(offset, HEAD)?;
-        let Some(head) = seal.head(offset, bytes).filter(|head| head.seq == seq) else { return Ok(None) };
-        let record = self.bytes(offset, head.length)?;
-        Ok(frame::body(&head, record).map(|body| (head, body)))
-    }
 }
 
 /// Makes durable what a scan has found: cuts a torn tail, so that its bytes can never be taken for records, and
@@ -396,10 +335,12 @@ pub(super) fn settle(disk: &dyn Disk, found: &mut Found) -> Result<(), Fault> {
 
 /// Writes bytes once more where they are.
 fn rewrite(segment: &Segment, from: u64, to: u64) -> Result<(), Fault> {
-    let mut window = Window { size: to, ..Window::new(segment) };
+    let mut window = Window::new(segment);
+    window.size = to;
     let mut at = from;
     while at < to {
-        let bytes = window.bytes(at, Window::SIZE)?;
+        let len = usize::try_from(to - at).unwrap_or(usize::MAX).min(Window::SIZE);
+        let bytes = window.bytes(at, len)?;
         if bytes.is_empty() {
             let error = std::io::ErrorKind::UnexpectedEof.into();
             return Err(Fault { operation: "read", path: segment::name(segment.header.number), error });

@@ -11,6 +11,9 @@ pub(super) const HEADER: usize = 64;
 const MAGIC: [u8; 7] = *b"wo.log\0";
 const VERSION: u8 = 1;
 
+/// Highest number of a segment and of a first record: no store gets there, and more can be added without care.
+const MOST: u64 = 1 << 62;
+
 const ZEROS: &[u8] = &[0; 64 << 10];
 
 pub(super) fn name(number: u64) -> String {
@@ -24,7 +27,7 @@ fn tmp_name(number: u64) -> String {
 fn number_with(name: &str, extension: &str) -> Option<u64> {
     let digits = name.strip_suffix(extension).filter(|digits| digits.len() == 16)?;
     let lower = digits.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
-    u64::from_str_radix(digits, 16).ok().filter(|number| lower && *number > 0)
+    u64::from_str_radix(digits, 16).ok().filter(|number| lower && (1..=MOST).contains(number))
 }
 
 /// The number of the segment of this name, if it is a segment's.
@@ -103,7 +106,7 @@ fn decode(bytes: &[u8; HEADER], number: u64) -> Result<(Header, u32, u32), &'sta
     if header.number != number {
         return Err("the header is that of another segment");
     }
-    if header.first == 0 || header.oldest == 0 || header.oldest > number {
+    if !(1..=MOST).contains(&header.first) || !(1..=number).contains(&header.oldest) {
         return Err("the header contradicts itself");
     }
     Ok((header, length, crc))

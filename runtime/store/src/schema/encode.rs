@@ -1,9 +1,9 @@
 //! Schemas as bytes (`docs/store-format.md`, Schema).
 
-use super::{ClassName, Column, Field, Schema, Table, Type, TypeNumber, Variant};
+use super::{ClassName, Column, Field, Forms, Schema, Table, Type, TypeNumber, Variant};
 use crate::bytes::{Reader, put_bytes, put_len};
-use crate::value::Value;
-use abi::tables::{ColumnKind, IndexDesc};
+use crate::value::Cell;
+use abi::tables::{ColumnKind, IndexDesc, MAX_COLUMNS, MAX_INDEXES, MAX_TABLES};
 use std::collections::HashSet;
 
 const INT: u8 = 0;
@@ -37,26 +37,28 @@ impl Schema {
     pub fn decode(bytes: &mut &[u8]) -> Option<Schema> {
         let mut reader = Reader(bytes);
         let mut schema = Schema { types: reader.list(take_type)?, tables: Vec::new() };
-        if !schema.types_are_sound() {
+        let forms = Forms::new(&schema.types);
+        if !schema.types_are_sound(&forms) {
             return None;
         }
-        schema.tables = reader.list(|reader| take_table(&schema, reader))?;
-        if !distinct(schema.tables.iter().map(|table| &table.name)) {
+        schema.tables = reader.list(|reader| take_table(&forms, reader))?;
+        if schema.tables.len() > MAX_TABLES || !distinct(schema.tables.iter().map(|table| &table.name)) {
             return None;
         }
         *bytes = reader.0;
         Some(schema)
     }
 
-    fn types_are_sound(&self) -> bool {
+    fn types_are_sound(&self, forms: &Forms) -> bool {
         let exists = |number: &TypeNumber| (*number as usize) < self.types.len();
+        // Others take more bytes: no schema is much larger in memory than in the file.
+        let simple = self.types.iter().filter(|ty| ty.is_simple());
+        if !distinct(simple.map(std::mem::discriminant)) {
+            return false;
+        }
         (0..).zip(&self.types).all(|(number, ty)| match ty {
             Type::Multi(element) => *element < number,
-            Type::Map(key, value) => {
-                let key_type = self.ty(*key);
-                let is_key = key_type.is_scalar() || matches!(key_type, Type::Text | Type::Bytes);
-                *key < number && *value < number && is_key
-            }
+            Type::Map(key, value) => *key < number && *value < number && forms.is_key(*key),
             Type::Nullable(inner) => *inner < number && !matches!(self.ty(*inner), Type::Nullable(_)),
             Type::Object { fields, .. } => fields.iter().all(|f| exists(&f.ty)),
             Type::Union { variants, .. } => {
@@ -183,28 +185,31 @@ fn put_table(table: &Table, out: &mut Vec<u8>) {
     }
 }
 
-fn take_table(schema: &Schema, from: &mut Reader<'_>) -> Option<Table> {
+fn take_table(forms: &Forms, from: &mut Reader<'_>) -> Option<Table> {
     let table = Table {
         name: take_name(from)?,
         label: from.text()?,
         retired: from.flag()?,
-        columns: from.list(|from| take_column(schema, from))?,
+        columns: from.list(|from| take_column(forms, from))?,
         indexes: from.list(|from| Some(IndexDesc { unique: from.flag()?, columns: from.list(Reader::u32)? }))?,
     };
     let is_key = |c: &u32| table.columns.get(*c as usize).is_some_and(|column| column.kind != ColumnKind::Value);
     let is_index = |index: &IndexDesc| {
         !index.columns.is_empty() && (!index.unique || index.columns.len() == 1) && index.columns.iter().all(is_key)
     };
-    let sound = distinct(table.columns.iter().map(|c| &c.name))
+    let sound = table.columns.len() <= MAX_COLUMNS
+        && table.indexes.len() <= MAX_INDEXES
+        && distinct(table.columns.iter().map(|c| &c.name))
         && table.indexes.iter().all(is_index)
         && (!table.retired || table.columns.is_empty());
     sound.then_some(table)
 }
 
-fn take_column(schema: &Schema, from: &mut Reader<'_>) -> Option<Column> {
+fn take_column(forms: &Forms, from: &mut Reader<'_>) -> Option<Column> {
     let (name, ty) = (from.text()?, from.u32()?);
-    let _ = schema.types.get(ty as usize)?;
-    let (kind, nullable) = schema.kind(ty);
-    let fill = if from.flag()? { Some(Value::take(kind, nullable, from)?) } else { None };
-    Some(Column { name, ty, kind, nullable, fill })
+    let (kind, nullable) = forms.kind(ty)?;
+    let fill = if from.flag()? { Some(Cell::take(kind, nullable, from)?.to_value()) } else { None };
+    let column = Column { name, ty, kind, nullable, fill };
+    let sound = column.fill.as_ref().is_none_or(|fill| forms.is_value(&column, fill.cell()));
+    sound.then_some(column)
 }

@@ -9,8 +9,7 @@ use std::collections::HashMap;
 
 /// What is different in `new`, and how the rows of `old` become rows of it.
 ///
-/// Conversion never refuses: a row that does not fit the new schema, because a column has lost its kind or must have a
-/// value now, is one that later records of the log change or delete, or there would have been a refusal.
+/// Conversion never refuses: that rows fit the new schema is found out before.
 #[derive(Debug)]
 pub struct Migration<'a> {
     old: &'a Schema,
@@ -23,8 +22,8 @@ pub struct Migration<'a> {
 /// What becomes of a table.
 #[derive(Debug, Default)]
 struct Moved {
-    /// Its new number.
-    target: usize,
+    /// Its new number; none if the new schema has forgotten the table.
+    target: Option<usize>,
     /// For each old column its new number, and what becomes of its values.
     kept: Vec<Option<(usize, How)>>,
     /// Old columns whose values are dropped, new ones that are filled. A column whose kind has changed is both.
@@ -44,7 +43,7 @@ enum How {
     Encoded(StepNumber),
 }
 
-/// What must hold of the converted rows, or the change is refused. Tables and columns are those of the new schema.
+/// What must hold of the rows, or the change is refused. Tables and columns are those of the new schema.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Check {
     /// No row has nil in the column.
@@ -56,17 +55,21 @@ pub enum Check {
 }
 
 impl<'a> Migration<'a> {
-    /// `None`: the new schema has forgotten a table of the old one, which no store ever does (`Schema::remembering`).
     #[must_use]
-    pub fn between(old: &'a Schema, new: &'a Schema) -> Option<Migration<'a>> {
+    pub fn between(old: &'a Schema, new: &'a Schema) -> Migration<'a> {
         let numbers: HashMap<&ClassName, usize> = new.tables.iter().enumerate().map(|(i, t)| (&t.name, i)).collect();
         let mut matcher = Matcher::new(old, new);
         let mut tables = Vec::with_capacity(old.tables.len());
         for table in &old.tables {
-            let target = *numbers.get(&table.name)?;
-            tables.push(moved(&mut matcher, old, new, table, target));
+            tables.push(moved(&mut matcher, old, new, table, numbers.get(&table.name).copied()));
         }
-        Some(Migration { old, new, matcher, tables })
+        Migration { old, new, matcher, tables }
+    }
+
+    /// Whether the new schema has all tables of the old one: that of a store always does (`Schema::remembering`).
+    #[must_use]
+    pub fn is_complete(&self) -> bool {
+        self.tables.iter().all(|moved| moved.target.is_some())
     }
 
     /// Whether records of the new schema need a segment of their own: they do unless nothing but fills is different.
@@ -86,7 +89,7 @@ impl<'a> Migration<'a> {
     /// The new number of an old table.
     #[must_use]
     pub fn table(&self, table: usize) -> Option<usize> {
-        self.tables.get(table).map(|moved| moved.target)
+        self.tables.get(table)?.target
     }
 
     /// A row of an old table, which has a value for every column, as one of its new table.
@@ -95,7 +98,7 @@ impl<'a> Migration<'a> {
         if moved.same {
             return Ok(values);
         }
-        let columns = self.new.tables.get(moved.target).map_or(&[][..], |table| &table.columns);
+        let columns = self.target(moved).map_or(&[][..], |table| &table.columns);
         let mut row = vec![Value::Nil; columns.len()];
         for added in &moved.added {
             if let (Some(slot), Some(column)) = (row.get_mut(*added), columns.get(*added)) {
@@ -117,6 +120,10 @@ impl<'a> Migration<'a> {
         kept.map(|(column, how)| Ok((column, self.converted(how, value)?))).transpose()
     }
 
+    fn target(&self, moved: &Moved) -> Option<&'a Table> {
+        self.new.tables.get(moved.target?)
+    }
+
     fn converted(&self, how: How, value: Value) -> Result<Value, Malformed> {
         match (how, value) {
             (How::Word(step), Value::Word(word)) => self.matcher.word(step, word),
@@ -135,16 +142,26 @@ impl<'a> Migration<'a> {
         })
     }
 
+    /// Whether rows keep a store from having the new schema: where they are of a table that is retired, or have a column
+    /// that has got another kind or one that nothing is known to fill. `rows` as above.
+    #[must_use]
+    pub fn is_barred(&self, rows: impl Fn(usize) -> u64) -> bool {
+        self.tables.iter().enumerate().any(|(number, moved)| {
+            let Some(new) = self.target(moved) else { return rows(number) > 0 };
+            let barred = new.retired || !moved.mismatches.is_empty() || unfilled(moved, new).is_some();
+            barred && rows(number) > 0
+        })
+    }
+
     fn table_refusal(&self, program: &Shapes, old: &Table, moved: &Moved, rows: u64) -> Option<Refusal> {
         let class = || old.name.to_string();
-        let new = self.new.tables.get(moved.target)?;
-        if new.retired {
+        let Some(new) = self.target(moved).filter(|new| !new.retired) else {
             return Some(if is_volatile(program, &old.name) {
                 Refusal::Volatile { class: class(), rows }
             } else {
                 Refusal::Gone { class: class(), rows }
             });
-        }
+        };
         if let Some((from, to, mismatch)) = moved.mismatches.first() {
             let (from, to) = (old.columns.get(*from)?, new.columns.get(*to)?);
             let column = from.name.clone();
@@ -169,27 +186,36 @@ impl<'a> Migration<'a> {
                 }
             }
         }
-        let without = moved.added.iter().filter_map(|i| new.columns.get(*i)).find(|column| column.fill.is_none())?;
+        let without = unfilled(moved, new)?;
         Some(Refusal::NoFill { class: class(), column: without.name.clone(), kind: self.new.show(without.ty), rows })
     }
 
-    /// What the values of rows have to decide.
+    /// The columns that may not be nil any longer, by the numbers of the old table and column; with the checks.
+    #[must_use]
+    pub fn not_nil(&self) -> Vec<((usize, usize), Check)> {
+        let mut checks = Vec::new();
+        for (number, (old, moved)) in self.old.tables.iter().zip(&self.tables).enumerate() {
+            let (Some(table), Some(new)) = (moved.target, self.target(moved)) else { continue };
+            for (old_number, (from, kept)) in old.columns.iter().zip(&moved.kept).enumerate() {
+                let Some((column, _)) = *kept else { continue };
+                if from.nullable && new.columns.get(column).is_some_and(|to| !to.nullable) {
+                    checks.push(((number, old_number), Check::NotNil { table, column }));
+                }
+            }
+        }
+        checks
+    }
+
+    /// What the values of the converted rows have to decide.
     #[must_use]
     pub fn checks(&self) -> Vec<Check> {
         let mut checks = Vec::new();
         for (old, moved) in self.old.tables.iter().zip(&self.tables) {
-            let Some(new) = self.new.tables.get(moved.target) else { continue };
-            let table = moved.target;
-            for (from, kept) in old.columns.iter().zip(&moved.kept) {
-                let Some((column, _)) = *kept else { continue };
-                if from.nullable && new.columns.get(column).is_some_and(|to| !to.nullable) {
-                    checks.push(Check::NotNil { table, column });
-                }
-            }
+            let (Some(table), Some(new)) = (moved.target, self.target(moved)) else { continue };
             let was_unique: Vec<usize> =
-                unique(old).filter_map(|column| (*moved.kept.get(column)?).map(|(column, _)| column)).collect();
+                old.unique().filter_map(|column| (*moved.kept.get(column)?).map(|(column, _)| column)).collect();
             checks
-                .extend(unique(new).filter(|c| !was_unique.contains(c)).map(|column| Check::Unique { table, column }));
+                .extend(new.unique().filter(|c| !was_unique.contains(c)).map(|column| Check::Unique { table, column }));
             for column in moved.added.iter().copied() {
                 let Some(added) = new.columns.get(column) else { continue };
                 if self.new.target(added).is_some() && matches!(added.fill, Some(Value::Word(_))) {
@@ -222,7 +248,7 @@ impl<'a> Migration<'a> {
     pub fn notices(&self) -> Vec<String> {
         let mut notices = Vec::new();
         for (old, moved) in self.old.tables.iter().zip(&self.tables) {
-            let Some(new) = self.new.tables.get(moved.target) else { continue };
+            let Some(new) = self.target(moved) else { continue };
             if old.retired || new.retired || (moved.dropped.is_empty() && moved.added.is_empty()) {
                 continue;
             }
@@ -234,9 +260,9 @@ impl<'a> Migration<'a> {
     }
 }
 
-fn moved(matcher: &mut Matcher<'_>, old: &Schema, new: &Schema, table: &Table, target: usize) -> Moved {
+fn moved(matcher: &mut Matcher<'_>, old: &Schema, new: &Schema, table: &Table, target: Option<usize>) -> Moved {
     let mut moved = Moved { target, ..Moved::default() };
-    let columns = new.tables.get(target).map_or(&[][..], |table| &table.columns);
+    let columns = target.and_then(|target| new.tables.get(target)).map_or(&[][..], |table| &table.columns);
     for (number, from) in table.columns.iter().enumerate() {
         let same_name = columns.iter().enumerate().find(|(_, to)| to.name == from.name);
         let kept = same_name.and_then(|(to, column)| match kept(matcher, old, new, from, column) {
@@ -272,12 +298,12 @@ fn kept(matcher: &mut Matcher<'_>, old: &Schema, new: &Schema, from: &Column, to
     })
 }
 
+/// A new column that there is no value for.
+fn unfilled<'t>(moved: &Moved, new: &'t Table) -> Option<&'t Column> {
+    moved.added.iter().filter_map(|number| new.columns.get(*number)).find(|column| column.fill.is_none())
+}
+
 /// A column without its fill.
 fn declared(column: &Column) -> (&str, TypeNumber) {
     (&column.name, column.ty)
-}
-
-/// The `@unique` columns.
-fn unique(table: &Table) -> impl Iterator<Item = usize> {
-    table.indexes.iter().filter(|index| index.unique).filter_map(|index| Some(*index.columns.first()? as usize))
 }

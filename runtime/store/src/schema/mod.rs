@@ -10,12 +10,14 @@ mod matching;
 mod migration;
 mod program;
 mod refusal;
+mod values;
 
 pub use matching::Malformed;
 pub use migration::{Check, Migration};
 pub use program::is_stored;
 pub(crate) use program::is_volatile;
 pub use refusal::Refusal;
+pub(crate) use values::Forms;
 
 use crate::value::{Cell, Value};
 use abi::tables::{ColumnKind, IndexDesc};
@@ -101,6 +103,14 @@ pub struct Column {
     pub nullable: bool,
     /// The value in rows that are older than the column; `None`: there is none that the program would have meant.
     pub fill: Option<Value>,
+}
+
+impl Table {
+    /// The `@unique` columns.
+    pub(crate) fn unique(&self) -> impl Iterator<Item = usize> {
+        let unique = self.indexes.iter().filter(|index| index.unique);
+        unique.filter_map(|index| index.columns.first()).map(|column| *column as usize)
+    }
 }
 
 impl Schema {
@@ -229,6 +239,11 @@ impl Type {
     /// A union whose values are the numbers of their variants.
     fn is_bare(&self) -> bool {
         matches!(self, Type::Union { variants, .. } if variants.iter().all(|v| v.fields.is_empty()))
+    }
+
+    /// Without a name and without parts: a schema has it once.
+    fn is_simple(&self) -> bool {
+        matches!(self, Type::Int | Type::Bool | Type::Float | Type::Text | Type::Bytes | Type::Json)
     }
 
     /// Kept as a word, before which goes a byte where it is nullable.

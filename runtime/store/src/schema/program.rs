@@ -125,7 +125,12 @@ impl<'a> Builder<'a> {
                 Type::Union { name: name.unwrap_or_default(), variants: Vec::new() }
             }
         };
-        let number = u32::try_from(self.schema.types.len()).unwrap_or(u32::MAX);
+        let known = self.schema.types.iter().position(|known| ty.is_simple() && *known == ty);
+        let number = u32::try_from(known.unwrap_or(self.schema.types.len())).unwrap_or(u32::MAX);
+        if known.is_some() {
+            let _ = self.numbers.insert(idx, number);
+            return number;
+        }
         if matches!(ty, Type::Object { .. } | Type::Union { .. }) {
             self.pending.push((number, desc));
         }

@@ -2,9 +2,9 @@
 
 use crate::life::{History, Life, open};
 use crate::random::Random;
-use crate::seeds;
 use crate::verdict::{State, verdict};
 use crate::workload::Statement;
+use crate::{seeds, setting};
 use std::collections::BTreeMap;
 use store::disk::simulated::{Action, Simulated};
 use store::{OpenError, Value};
@@ -92,7 +92,7 @@ fn torn_at_every_byte(files: &Files, history: &History, seed: u64) {
             let disk = Simulated::with_files(seed, &files);
             let state = State::on(&disk).unwrap_or_else(|error| panic!("{how} at {at}: {error}"));
             assert_eq!(&state, expected, "{how} at {at}: {missing} records are missing");
-            if at % 16 == 0 {
+            if at % 16 == 0 || setting("CRASH_RUNS").is_some() {
                 let end = Life::live(&disk, at as u64, 8, 0, past.clone(), |_| Action::Proceed);
                 let end = end.map_err(|refusal| refusal.0.to_string()).unwrap();
                 assert_eq!(verdict(&disk.restart(), &end.history), end.history.statements.len());
@@ -181,8 +181,9 @@ fn flip(files: &Files, possible: &[State], seed: u64) {
     for (name, bytes) in files {
         let end = records(bytes).last().map_or(0, |record| record.end);
         for bit in 0..bytes.len() * 8 {
-            // Of the zeros at the end, less.
-            if !random.one_in(if bit / 8 > end { 200 } else { 19 }) {
+            // Of the zeros at the end, less; each if `CRASH_BITS` is set.
+            let every = setting("CRASH_BITS").is_some();
+            if !every && !random.one_in(if bit / 8 > end { 200 } else { 19 }) {
                 continue;
             }
             let mut files = files.clone();

@@ -88,6 +88,8 @@ pub struct End {
     pub failures: Vec<Failure>,
     /// Records of statements that were not told to be durable.
     pub unacknowledged: u64,
+    /// Segments that compaction has dropped.
+    pub compactions: u64,
 }
 
 impl Life {
@@ -170,7 +172,8 @@ impl Life {
         }
         let failures = std::mem::take(&mut work.failures);
         let unacknowledged = work.seqs.iter().filter(|seq| **seq > work.durable).collect::<BTreeSet<_>>().len();
-        End { history: work.history.clone(), failures, unacknowledged: unacknowledged as u64 }
+        let compactions = store.stats().map_or(0, |stats| stats.compactions);
+        End { history: work.history.clone(), failures, unacknowledged: unacknowledged as u64, compactions }
     }
 
     /// Statements up to the first one that has a record.

@@ -3,7 +3,7 @@
 //! some beginning of the statements that has all acknowledged ones.
 //!
 //! What happens follows from seeds. A failure prints its own; `CRASH_SEED=N` runs that one alone, `CRASH_RUNS=N` tries
-//! N of them instead of a few.
+//! N of them instead of a few, `CRASH_BITS=1` flips each bit of the files that it damages (minutes for each seed).
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
 
 mod failures;

@@ -3,14 +3,20 @@
 
 use crate::life::{self, History, Life};
 use crate::random::Random;
-use crate::seeds;
 use crate::verdict::{State, verdict};
+use crate::{seeds, setting};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
+use std::thread;
 use store::OpenError;
 use store::disk::simulated::{Action, EIO, Simulated, Step};
 
 /// Statements between two crashes.
 const STATEMENTS: usize = 200;
+
+/// Segments that compaction has dropped, and crashes that came while it was at one.
+static COMPACTED: AtomicU64 = AtomicU64::new(0);
+static INTERRUPTED: AtomicU64 = AtomicU64::new(0);
 
 /// How a life ends.
 #[derive(Clone, Copy)]
@@ -30,12 +36,28 @@ impl Crash {
     }
 
     fn at(self, operation: u64) -> impl Fn(&Step) -> Action + Send + Sync + 'static {
-        move |step| match self {
-            Crash::Power(action) if step.number == operation => action,
-            Crash::Process if step.number >= operation => Action::Fail(EIO),
-            _ => Action::Proceed,
+        let compacting = AtomicBool::new(false);
+        move |step| {
+            if thread::current().name() == Some("compaction") {
+                compacting.store(step.operation != "removal", Relaxed);
+            }
+            if step.number == operation && compacting.load(Relaxed) {
+                let _ = INTERRUPTED.fetch_add(1, Relaxed);
+            }
+            match self {
+                Crash::Power(action) if step.number == operation => action,
+                Crash::Process if step.number >= operation => Action::Fail(EIO),
+                _ => Action::Proceed,
+            }
         }
     }
+}
+
+/// Compaction was met, and was interrupted in the middle.
+fn assert_compacted() {
+    let (compacted, interrupted) = (COMPACTED.load(Relaxed), INTERRUPTED.load(Relaxed));
+    println!("{compacted} segments were compacted, {interrupted} crashes came during that");
+    assert!(setting("CRASH_SEED").is_some() || compacted > 100 && interrupted > 10, "{compacted} {interrupted}");
 }
 
 /// Goes on with a store until it crashes; the disk as the next start finds it, and what was done.
@@ -44,7 +66,10 @@ fn live(disk: &Simulated, seed: u64, ratio: u64, history: History, crash: Crash,
     let mut read = history.clone();
     read.cut(verdict(disk, &history));
     let history = match Life::live(disk, seed, STATEMENTS, ratio, read, crash.at(disk.steps() + at)) {
-        Ok(end) => end.history,
+        Ok(end) => {
+            let _ = COMPACTED.fetch_add(end.compactions, Relaxed);
+            end.history
+        }
         Err(refusal) if matches!(refusal.0, OpenError::Fault(_)) => history,
         Err(refusal) => panic!("does not open: {}", refusal.0),
     };
@@ -83,6 +108,7 @@ fn rec_6_crashes_at_random_operations() {
         }
         let _ = verdict(&disk.restart(), &history);
     });
+    assert_compacted();
 }
 
 #[test]
@@ -107,6 +133,7 @@ fn rec_6_crashes_at_every_operation() {
             assert!(at > 100, "{at} operations");
         }
     });
+    assert_compacted();
 }
 
 /// T7: starts of a torn store that are cut short in their turn, three deep, come to what an undisturbed one comes to.

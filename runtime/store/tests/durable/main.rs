@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
 
 mod compaction;
+mod migration;
 #[path = "../schema/program.rs"]
 #[allow(dead_code, reason = "the schema's tests use all of it")]
 mod program;
@@ -10,9 +11,11 @@ mod program;
 use abi::desc::{TYPE_INT, TYPE_TEXT};
 use abi::tables::IndexDesc;
 use program::Program;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, mpsc};
+use std::thread;
+use std::time::Duration;
 use store::disk::Disk;
-use store::disk::simulated::Simulated;
+use store::disk::simulated::{Action, Simulated};
 use store::log::{Failure, Kind, Log, Objection, Preamble, Record, Setup, Visitor, scan};
 use store::{Cell, Compaction, OpenError, Opened, Refusal, Settings, Store, Value};
 
@@ -178,6 +181,45 @@ fn con_4_a_beginning_of_the_statements_survives_a_loss_of_power() {
         drop(store);
         assert_eq!(open(&next.restart()).len(ITEM), rows + 1, "seed {seed}");
     }
+}
+
+/// While a sync does not come to its end, reads see what has been written, statements go on, and nothing is durable.
+#[test]
+fn con_3_reads_and_statements_do_not_wait_for_a_sync() {
+    const LONG: Duration = Duration::from_secs(60);
+    let disk = Simulated::new(6);
+    let store = open(&disk);
+    let (held, is_held) = mpsc::channel();
+    let (go, released) = mpsc::channel::<()>();
+    let released = Mutex::new(released);
+    disk.script(move |step| {
+        if step.operation == "sync" {
+            let _ = held.send(());
+            // Ends when it is released for good.
+            let _ = released.lock().unwrap().recv();
+        }
+        Action::Proceed
+    });
+    thread::scope(|scope| {
+        let (_, first) = store.insert(ITEM, vec![text("a"), Value::Word(1), Value::Nil]).unwrap();
+        is_held.recv_timeout(LONG).unwrap();
+        let store = &store;
+        let acknowledged = scope.spawn(move || store.wait(first));
+        let (done, finished) = mpsc::channel();
+        let others = scope.spawn(move || {
+            let found = (item(store, 1), add(store, "b", 2), store.len(ITEM));
+            let last = store.set(ITEM, 1, 1, Value::Word(3)).unwrap();
+            done.send((found, item(store, 1), last)).unwrap();
+        });
+        let told = finished.recv_timeout(LONG);
+        let is_waiting = !acknowledged.is_finished();
+        drop(go);
+        let (found, changed, last) = told.unwrap();
+        assert_eq!(found, (Some(("a".into(), 1)), Ok(2), 2));
+        assert_eq!(changed, Some(("a".into(), 3)));
+        assert!(is_waiting && acknowledged.join().unwrap() && store.wait(last));
+        others.join().unwrap();
+    });
 }
 
 #[test]

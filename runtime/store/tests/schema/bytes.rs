@@ -109,7 +109,7 @@ fn use_all(bytes: &[u8]) {
     assert_eq!(decoded(&encoded(&schema)), Some(schema.clone()));
     for (a, b) in [(&schema, &schema), (&schema, &sample()), (&sample(), &schema)] {
         let b = b.clone().remembering(a);
-        let migration = Migration::between(a, &b).unwrap();
+        let migration = Migration::between(a, &b);
         let refusal = migration.refusal(&Program::new().0, |_| 1);
         let _ = refusal.map(|refusal| refusal.to_string());
         for check in migration.checks() {

@@ -30,7 +30,7 @@ fn cmt_5_records_go_where_zeros_are() {
 }
 
 #[test]
-fn cmt_1_what_is_staged_during_a_sync_is_the_next_batch() {
+fn cmt_1_and_2_what_is_staged_during_a_sync_is_the_next_batch() {
     let disk = Memory::default();
     let told = Told::default();
     let log = Log::start(Arc::new(disk.clone()), Found::default(), setup(1 << 20, &told)).unwrap();

@@ -222,7 +222,9 @@ fn rec_4_headers_must_fit_each_other() {
     let names: Vec<String> = image.keys().cloned().collect();
     let word = |n: u64| n.to_le_bytes();
     // Format; number, first record, oldest segment, length of the preamble; first record in another segment.
-    let cases: [(usize, usize, &[u8]); 8] = [
+    let cases: [(usize, usize, &[u8]); 10] = [
+        (1, 32, &word(u64::MAX)),
+        (1, 24, &word((1 << 62) + 1)),
         (1, 7, &[2]),
         (1, 24, &word(3)),
         (1, 32, &word(0)),
@@ -230,14 +232,14 @@ fn rec_4_headers_must_fit_each_other() {
         (1, 40, &word(3)),
         (1, 48, &word(u64::MAX)),
         (2, 32, &word(1)),
-        (2, 32, &word(u64::MAX)),
+        (2, 32, &word(1 << 62)),
     ];
     for (file, at, bytes) in cases {
         let mut forged = image.clone();
         forge(&mut forged, &names[file], at, bytes);
         let damage = entries(&forged).unwrap_err();
         // A first record that is too late is one that the segment before lacks.
-        let expected = &names[if bytes == word(u64::MAX) && at == 32 { file - 1 } else { file }];
+        let expected = &names[if bytes == word(1 << 62) { file - 1 } else { file }];
         assert_eq!(damage.file, *expected, "{at}: {damage}");
     }
 }

@@ -124,6 +124,34 @@ fn rec_4_a_missing_segment_is_damage() {
     }
 }
 
+/// The record that says which segments are not needed is where the damage is, not the first of those that are gone.
+#[test]
+fn rec_4_damage_of_what_says_that_segments_are_not_needed() {
+    let (image, _) = sample();
+    let disk = Memory::from(image);
+    let log = open(&disk);
+    let oldest = log.roll().unwrap();
+    log.discard_below(oldest).unwrap();
+    drop(log);
+    let last = last_name(&disk.image());
+    // As the last record it could be a tear, if it were not for what is missing.
+    for followed in [false, true] {
+        if followed {
+            let log = open(&disk);
+            assert!(write(&log, Kind::Change, b"later").0 > 0);
+        }
+        let (collect, _) = read(&disk).unwrap();
+        let at = collect.entries.iter().position(|(_, kind, _)| *kind == Kind::Oldest).unwrap();
+        let (_, offset) = collect.places[at];
+        for byte in 0..37 {
+            let mut image = disk.image();
+            image.get_mut(&last).unwrap()[offset as usize + byte] ^= 1;
+            let damage = entries(&image).unwrap_err();
+            assert_eq!((&damage.file, damage.offset), (&last, offset), "byte {byte}, {followed}: {damage}");
+        }
+    }
+}
+
 #[test]
 fn dir_2_foreign_files_are_left_alone_and_begun_segments_removed() {
     let (mut image, written) = sample();
