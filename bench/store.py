@@ -180,7 +180,8 @@ def opened(ours, out, who):
             return "not filled"
         size = place.size()
         figures = {"row_bytes": size / ROWS}
-        for name, cores in (("one_core_ms", "1"), ("open_ms", "0,1")):
+        # A peer mends its files at its first start, so that its second one is another figure; ours does the same again.
+        for name, cores in (("open_ms", "0,1"), ("one_core_ms", "1"))[:2 if who == "ours" else 1]:
             start, before = time.perf_counter(), os.times()
             got = finished(place.start(who, ["open"], cores))
             took, after = time.perf_counter() - start, os.times()
@@ -189,7 +190,7 @@ def opened(ours, out, who):
             if got["rows"] != [ROWS]:
                 return f"{got['rows']} rows"
             figures[name] = 1000 * took
-            figures["cpu_ms"] = 1000 * (sum(after[2:4]) - sum(before[2:4]))
+            figures.setdefault("cpu_ms", 1000 * (sum(after[2:4]) - sum(before[2:4])))
         figures["s_per_gib"] = figures["open_ms"] / 1000 / (size / (1 << 30))
         if who == "ours":
             for tool in ("check", "dump"):
