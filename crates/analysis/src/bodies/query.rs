@@ -83,6 +83,7 @@ impl<'a> Cx<'_, 'a> {
                     .note("`delete` takes a row: the value of an `insert`, a query's element or a `ref`")
                     .help(match row.kind {
                         ast::ExprKind::Index(..) => "an entry leaves a map by `remove(map, key)`",
+                        ast::ExprKind::Query(_) => "delete them one by one: `for x in from … select x { delete x }`",
                         _ => "find the row with a query first",
                     }),
             );
@@ -170,6 +171,14 @@ impl<'a> Cx<'_, 'a> {
                 return Some((class, None));
             }
             shown.push_str(", a record,");
+        } else if let Some(near) = self.near_class(source) {
+            let _ = self.fail(
+                Diagnostic::error(403, source.span, format!("unknown name {shown}"))
+                    .label("not defined here")
+                    .note("a query runs over a class, a backlink, or a `multi` of rows")
+                    .help(format!("did you mean `{near}`?")),
+            );
+            return None;
         } else {
             let value = self.expr(source, Want::Value);
             let value = self.settle(value);
@@ -192,6 +201,13 @@ impl<'a> Cx<'_, 'a> {
                 .help("name a class after `in`; loop over other lists with `for`"),
         );
         None
+    }
+
+    /// The class that an unknown name in capitals was probably meant to be.
+    fn near_class(&self, source: &ast::Expr) -> Option<String> {
+        let ast::ExprKind::Name(name) = &source.kind else { return None };
+        let is_class = name.starts_with(|c: char| c.is_ascii_uppercase()) && self.lookup(name).is_none();
+        is_class.then(|| self.near(name, self.env.type_candidates(self.file))).flatten()
     }
 
     fn orders(&self, ty: Ty) -> bool {
