@@ -198,19 +198,23 @@ fn damage_and_torn_tails() {
 
 #[test]
 fn what_cannot_be_opened() {
-    let tree = Tree::new(&[("file", b""), ("empty/notes.txt", b"")]);
-    for (form, dir, part) in [
-        ("stat", "none", "No such file or directory"),
-        ("check", "file", "not a directory"),
-        ("dump", "none", "No such file or directory"),
-    ] {
-        assert_one_line(&tree.woc(&["db", form, dir]), part);
-    }
-    // No files of a store are an empty store.
+    let tree = Tree::new(&[("file", b""), ("other/notes.txt", b""), ("p/main.wo", b""), ("p/.wo-data/lock", b"")]);
+    fs::create_dir(tree.path("empty")).unwrap();
     for form in ["stat", "check", "dump"] {
+        for (dir, part) in [
+            ("none", "none: there is no such directory"),
+            ("file", "not a directory"),
+            ("other", "other: not a store"),
+            ("p", "p: not a store: none of its files is one's; `p/.wo-data` is one"),
+        ] {
+            assert_one_line(&tree.woc(&["db", form, dir]), part);
+        }
+        // A start that was cut off leaves such a store.
         assert_status(&tree.woc(&["db", form, "empty"]), 0);
     }
-    assert_eq!(files(&tree.path("empty")).len(), 1);
+    assert_eq!(files(&tree.path("other")).len() + files(&tree.path("empty")).len(), 1);
+    let out = woc(&["db"]);
+    assert!(out.stderr_text().starts_with("woc: `db` needs `stat`, `check` or `dump`"), "{}", out.stderr_text());
     for wrong in [&["db"][..], &["db", "stat"], &["db", "repair", "x"], &["db", "check", "x", "--json"]] {
         assert_usage(&woc(wrong));
     }
