@@ -238,8 +238,9 @@ fn tables_of_a_dependency() {
 /// T21: what has the name of a file of a store and is none, to tools and to a start: an answer, and soon.
 #[test]
 fn t21_names_of_the_store_that_are_no_files() {
+    type Make = fn(&Path);
     let source = "@table\nclass Row { n: Int }\nfn main() { insert Row { n: 1 } }\n";
-    let make: [(&str, fn(&Path)); 6] = [
+    let make: [(&str, Make); 6] = [
         ("a pipe", |path| assert!(Command::new("mkfifo").arg(path).status().unwrap().success())),
         ("a directory", |path| fs::create_dir(path).unwrap()),
         ("a link to a device", |path| symlink("/dev/zero", path).unwrap()),

@@ -573,7 +573,7 @@ fn general(found: &Found<'_>) -> Advice {
         K::Eof => ("the file ends inside a construct", "complete it; a closing `}` may be missing"),
         K::Mut if wanted.contains("name") => ("every local can be assigned again", "leave `mut` out"),
         K::Else => ("`else` follows the `}` of an `if`", "write `if c { … } else { … }`"),
-        K::RBrace | K::Nl | K::Comma if wanted == "`.` and a field name" => {
+        K::RBrace | K::Comma if wanted == "`.` and a field name" => {
             ("a backlink lists the rows whose `ref` column names this one", "write `backlink Class.column`")
         }
         K::Question if wanted == "a class name" => ("the mark of what may be nil stands first", "write `?ref Class`"),

@@ -285,7 +285,7 @@ mod directory {
     fn reading_only_changes_nothing() {
         let parent = tempfile::tempdir().unwrap();
         let path = parent.path().join("data");
-        assert!(matches!(Directory::open_read_only(&path), Err(OpenError::Failed { .. })));
+        assert!(matches!(Directory::open_read_only(&path), Err(OpenError::Missing { .. })));
         assert!(!path.exists());
         fs::create_dir(&path).unwrap();
         fs::write(path.join("a"), "text").unwrap();

@@ -111,6 +111,7 @@ impl<'a> Cx<'_, 'a> {
         let row = self.intern(TyKind::Row(class));
         let mark = self.open();
         let var = self.declare(&query.var, row);
+        self.queries += 1;
         let filters: Vec<Expr> = query.filters.iter().map(|f| self.condition(f, "where").0).collect();
         let mut order = Vec::with_capacity(query.order.len());
         let mut failed = filters.iter().any(|f| f.ty == Types::ERROR);
@@ -133,6 +134,7 @@ impl<'a> Cx<'_, 'a> {
         failed |= skip.iter().chain(&take).any(|e| e.ty == Types::ERROR);
         let select = self.expr(&query.select, Want::Value);
         let select = self.settle(select);
+        self.queries -= 1;
         self.close(mark);
         if failed || matches!(select.ty, Types::ERROR | Types::NEVER) {
             return self.error(span);
