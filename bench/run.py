@@ -15,8 +15,8 @@ compiler: process time of `woc check` on hello with porch and on generated progr
 runtime: the programs of bench/actors (messages, calls, spawning, memory, switches, timers, sockets) beside tokio, Go and
          Erlang; `--only` picks figures by name. All of it takes half an hour, so it is not among those that run when
          none is named.
-store:   docs/examples/db-bench (rows, lookups, recovery) beside SQLite and redb on the same disk; `--only` picks figures by
-         name. Not among those that run when none is named either.
+store:   docs/examples/db-bench (rows, queries, loads, recovery) beside SQLite and redb on the same disk; `--only` picks
+         figures by name. Not among those that run when none is named either.
 Needs cargo, and wrk for http; runtime does without a missing Go or Erlang and says so. Run it on an idle machine; it prints the spread so that noise shows.
 """
 import sys

@@ -159,7 +159,7 @@ def stopped(command, env):
 
 
 def short(value):
-    return f"{value / 1e6:.2f}M" if value >= 999_500 else f"{value:,.0f}" if value >= 1000 else f"{value:.1f}"
+    return f"{value / 1e6:.2f}M" if value >= 999_500 else f"{value:,.0f}" if value >= 1000 else f"{value:.{1 if value >= 10 else 2}f}"
 
 
 def show(name, got, failed):

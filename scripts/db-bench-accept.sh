@@ -19,18 +19,50 @@ gives() {
   local out
   out=$(env "$place" timeout 120 "$built" "$@" 2>"$dir/err")
   same "$leg" "$*: status" 0 $?
-  same "$leg" "$*: line" "$form" "$(sed 's/:[0-9]*\b\([,}]\)/:N\1/g' <<<"$out")"
+  same "$leg" "$*: line" "$form" "$(sed 's/:[0-9.]*\b\([,}]\)/:N\1/g' <<<"$out")"
 }
 rate='{"per_s":N,"per_cpu_s":N}'
+load='"read_p50_us":N,"read_p99_us":N,"read_max_us":N,"write_p50_us":N,"write_p99_us":N,"write_max_us":N}'
 memory=WO_EPHEMERAL=1 disk=WO_DATA=$dir/data
 gives B02 '{"writers":N,"per_s":N,"per_cpu_s":N,"p50_us":null,"p99_us":null}' $memory insert 1000 3
-gives B02 "$rate" $memory update 1000
-gives B02 "$rate" $memory lookup 1000 1000
-gives B02 '{"bytes":N}' $memory memory 10000
+gives B02 "$rate" $memory update 1000 1 1
+gives B02 "$rate" $memory update 1000 4 3
+gives B02 "$rate" $memory lookup 1000 1000 2
+for kind in items ints indexed links texts; do
+  gives B02 '{"per_s":N,"per_cpu_s":N,"bytes":N,"half_bytes":N}' $memory $kind 10000
+done
+gives B02 '{"deleted_us":N,"refused_us":N}' $memory restrict 1000
 gives B03 '{"writers":N,"per_s":N,"per_cpu_s":N,"p50_us":N,"p99_us":N}' "$disk" insert 200 8
-gives B03 "$rate" "$disk" update 50
+gives B03 "$rate" "$disk" update 50 1 1
 gives B03 '{"per_s":N,"writes_per_s":N,"p50_us":N,"p99_us":N,"max_us":N}' "$disk" mixed 200 4 200
+gives B03 '{"reads_per_s":N,"writes_per_s":N,'"$load" "$disk" load 200 8 50 200
 gives B03 '{"rows":N}' "$disk" open
+
+# Each query both ways, and each way the one that its name says.
+took=
+for query in equal one range prefix first last sorted sort count; do
+  took+=",\"${query}_us\":N,\"${query}_loose_us\":N"
+done
+gives B06 "{${took:1}}" $memory queries 10000
+plans=$("$WOC" dump plan docs/examples/db-bench | sed -n 's/.*queries.wo:[0-9]*: //p')
+same B06 plans "Part equal shelf
+Part equal shelf
+Part range weight
+Part equal zone aisle
+Part walk weight, index
+Part walk weight, index
+Part range weight, index
+Part range weight, sort
+Part range weight
+LoosePart scan, filter
+LoosePart scan, filter
+LoosePart scan, filter
+LoosePart scan, filter
+LoosePart scan, heap
+LoosePart scan, heap
+LoosePart scan, filter, sort
+LoosePart scan, filter, sort
+LoosePart scan, filter" "$plans"
 
 export WO_DATA=$dir/killed
 "$built" fill 500 >"$dir/out" 2>"$dir/err" &

@@ -258,8 +258,8 @@ fn a_line_of_counters_at_the_end_where_it_is_asked_for() {
     };
     let first = run("1");
     let names: Vec<&str> = first.trim_end().split(' ').map(|field| field.split('=').next().unwrap()).collect();
-    let wanted = "walstats batches records peak_batch bytes syncs sync_us_p50 sync_us_p99 compactions \
-                  compact_pause_us_max live_bytes replay_records replay_ms";
+    let wanted = "walstats batches records peak_batch bytes syncs sync_us sync_us_p50 sync_us_p99 compactions \
+                  compact_bytes compact_ms compact_pause_us_max live_bytes replay_records replay_ms";
     assert_eq!(names.join(" "), wanted);
     assert!(value(&first, "records") > 400 && value(&first, "batches") >= 400, "{first}");
     assert_eq!((value(&first, "live_bytes"), value(&first, "replay_records")), (48, 0), "{first}");

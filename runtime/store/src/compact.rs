@@ -103,6 +103,9 @@ impl Bell {
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Totals {
     pub segments: u64,
+    /// Bytes of their records, and the time that dropping them took.
+    pub read: u64,
+    pub busy: Duration,
     /// Bytes of the records that this took.
     pub appended: u64,
     /// The longest time that a step has held its lock.
@@ -211,12 +214,15 @@ impl Work {
     }
 
     fn drop_oldest(&self) -> Result<(), Error> {
-        let mut sweep = Sweep { work: self, tables: Vec::new(), found: Vec::with_capacity(ROWS), unsynced: 0, last: 0 };
+        let start = Instant::now();
+        let mut sweep = Sweep::new(self);
         let Some(oldest) = self.log.read_oldest(&mut sweep)? else { return Ok(()) };
         sweep.keep_found().map_err(|_| Error::Stopped)?;
         self.log.discard_below(oldest + 1)?;
         let mut totals = lock(&self.totals);
         totals.segments += 1;
+        totals.read += sweep.read;
+        totals.busy += start.elapsed();
         totals.appended += log::record_size(size_of_val(&oldest));
         Ok(())
     }
@@ -230,6 +236,8 @@ struct Sweep<'w> {
     work: &'w Work,
     /// The tables by their numbers in the segment, if the program has them.
     tables: Vec<Option<usize>>,
+    /// Bytes of the records that were read.
+    read: u64,
     /// What was read and not looked at yet.
     found: Vec<Whole>,
     /// Bytes appended and not waited for, and the number of the last record.
@@ -248,6 +256,7 @@ impl Visitor for Sweep<'_> {
         if self.work.bell.is_stopped() {
             return Err(Objection::Stop);
         }
+        self.read += log::record_size(record.body.len());
         if !matches!(record.kind, Kind::Insert | Kind::Keep) {
             return Ok(());
         }
@@ -261,6 +270,11 @@ impl Visitor for Sweep<'_> {
 }
 
 impl Sweep<'_> {
+    fn new(work: &Work) -> Sweep<'_> {
+        let found = Vec::with_capacity(ROWS);
+        Sweep { work, tables: Vec::new(), read: 0, found, unsynced: 0, last: 0 }
+    }
+
     fn keep_found(&mut self) -> Result<(), Objection> {
         let mut found = std::mem::take(&mut self.found);
         // By tables.

@@ -28,7 +28,7 @@ mod value;
 mod worker;
 
 pub use compact::Compaction;
-pub use order::{Item, Sorter, put_key};
+pub use order::{Sorter, put_key};
 pub use query::{Operands, Sink};
 pub use recovery::{OpenError, Opened, Settings, check_volatile};
 pub use store::{Refusal, Seq, Stats, Store, UpdateError};

@@ -3,7 +3,7 @@
 
 use crate::key;
 use crate::lock::Reading;
-use crate::order::{Item, Sorter, put_key};
+use crate::order::{Sorter, put_key};
 use crate::rows::Row;
 use crate::store::{Refusal, Store, reference};
 use crate::table::{Table, kind};
@@ -33,6 +33,9 @@ pub trait Sink {
     /// A row of the result and the values of the outputs; false: there is no memory for it.
     fn row(&mut self, id: u64, cells: &[Cell<'_>]) -> bool;
 }
+
+/// Entries with equal values that a walk backwards keeps until it has met the first of them.
+const NEIGHBOURS: usize = 16;
 
 /// Ends a walk: `Ok(())` where enough was seen.
 type Step = ControlFlow<Result<(), Refusal>>;
@@ -98,7 +101,7 @@ impl Store {
     pub fn count_rows(&self, query: &QueryDesc, operands: &Operands<'_>, seen: &mut u64) -> Result<u64, Refusal> {
         let run = self.start(query, operands).ok_or(Refusal::NoRow)?;
         let limit = operands.take.map_or(u64::MAX, |take| take.saturating_add(operands.skip));
-        let found = if run.tests.is_empty() { run.count_candidates() } else { run.count_rows(limit) };
+        let found = if run.tests.is_empty() { run.count_candidates(limit) } else { run.count_rows(limit) };
         *seen += run.seen.get();
         Ok(found?.min(limit).saturating_sub(operands.skip))
     }
@@ -185,6 +188,11 @@ impl<'q> Run<'q> {
         row.or_else(|| self.locks.get(table)?.rows.get(id)).ok_or(Refusal::NoRow)
     }
 
+    /// The row of a candidate, looked up once for all that is asked of it; `None` where a list names one that is gone.
+    fn at_hand<'r>(&'r self, id: u64, row: Option<Row<'r>>) -> Option<Row<'r>> {
+        row.or_else(|| self.table().ok()?.rows.get(id))
+    }
+
     fn fulfils<'r>(&'r self, id: u64, row: Option<Row<'r>>) -> Result<bool, Refusal> {
         for test in &self.tests {
             if !holds(test.kind, self.value(id, row, test.path)?, test.op, test.operand) {
@@ -198,6 +206,7 @@ impl<'q> Run<'q> {
     fn each_row<'r>(&'r self, mut visit: impl FnMut(u64, Option<Row<'r>>) -> Step) -> Result<(), Refusal> {
         let walk = self.each_candidate(|id, row| {
             self.seen.set(self.seen.get() + 1);
+            let row = if self.tests.is_empty() { row } else { self.at_hand(id, row) };
             match self.fulfils(id, row) {
                 Ok(true) => visit(id, row),
                 Ok(false) => Step::Continue(()),
@@ -218,7 +227,7 @@ impl<'q> Run<'q> {
         if let Some(found) = self.lookup(table) {
             return found.map_or(Step::Continue(()), |row| visit(row.id(), Some(row)));
         }
-        let (index, start, mut end) = match &self.query.access {
+        let (index, start, end) = match &self.query.access {
             Access::Scan => return table.rows.iter().try_for_each(|(id, row)| visit(id, Some(row))),
             Access::List => return self.operands.list.iter().try_for_each(|id| visit(*id, None)),
             _ => match self.span() {
@@ -231,14 +240,7 @@ impl<'q> Run<'q> {
             Ordering::Index { desc: false } => {
                 table.entries(index, &start, &end).try_for_each(|key| visit(key.id(), None))
             }
-            // Entries with equal values come by ascending id all the same.
-            Ordering::Index { desc: true } => {
-                while let Some(last) = table.entries(index, &start, &end).next_back() {
-                    table.beginning(index, last.values()).try_for_each(|key| visit(key.id(), None))?;
-                    end = last.values().to_vec();
-                }
-                Step::Continue(())
-            }
+            Ordering::Index { desc: true } => backwards(table, index, &start, end, |id| visit(id, None)),
             Ordering::None if !self.all_equal(index) => {
                 let mut ids: Vec<u64> = table.entries(index, &start, &end).map(key::Key::id).collect();
                 ids.sort_unstable();
@@ -345,7 +347,7 @@ impl<'q> Run<'q> {
         Ok((start < end).then_some((index, start, end)))
     }
 
-    fn count_candidates(&self) -> Result<u64, Refusal> {
+    fn count_candidates(&self, limit: u64) -> Result<u64, Refusal> {
         if let Some(found) = self.lookup(self.table()?) {
             return Ok(u64::from(found.is_some()));
         }
@@ -354,7 +356,10 @@ impl<'q> Run<'q> {
             Access::List => Ok(self.operands.list.len() as u64),
             _ => {
                 let Some((index, start, end)) = self.span()? else { return Ok(0) };
-                let found = self.table()?.entries(index, &start, &end).count() as u64;
+                let entries = self.table()?.entries(index, &start, &end);
+                // Counting all of them is one loop; with a limit it is a step each.
+                let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+                let found = if limit == usize::MAX { entries.count() } else { entries.take(limit).count() } as u64;
                 self.seen.set(found);
                 Ok(found)
             }
@@ -379,6 +384,7 @@ impl<'q> Run<'q> {
         sink: &mut dyn Sink,
     ) -> Result<bool, Refusal> {
         cells.clear();
+        let row = if self.query.outputs.is_empty() { row } else { self.at_hand(id, row) };
         for path in &self.query.outputs {
             cells.push(self.value(id, row, path)?);
         }
@@ -418,6 +424,7 @@ impl<'q> Run<'q> {
         let mut key = Vec::with_capacity(64);
         self.each_row(|id, row| {
             key.clear();
+            let row = self.at_hand(id, row);
             for ((path, desc), kind) in self.query.order.iter().zip(&kinds) {
                 match self.value(id, row, path) {
                     Ok(cell) => put_key(&mut key, *kind, cell, *desc),
@@ -426,7 +433,7 @@ impl<'q> Run<'q> {
             }
             let tie = if listed { seen } else { id };
             seen += 1;
-            let grown = sorter.push(Item { key: key.as_slice().into(), tie, id });
+            let grown = sorter.push(&key, tie, id);
             complete = grown == 0 || sink.room(grown);
             if complete { Step::Continue(()) } else { Step::Break(Ok(())) }
         })?;
@@ -440,6 +447,29 @@ impl<'q> Run<'q> {
             }
         }
         Ok(Some(()))
+    }
+}
+
+/// Visits the rows of an index from the last key on; those with equal values by ascending id all the same.
+fn backwards(table: &Table, index: usize, start: &[u8], mut end: Vec<u8>, mut visit: impl FnMut(u64) -> Step) -> Step {
+    let mut equal: SmallVec<[u64; NEIGHBOURS]> = SmallVec::new();
+    loop {
+        let mut keys = table.entries(index, start, &end).rev().peekable();
+        let values = loop {
+            let Some(key) = keys.next() else { return Step::Continue(()) };
+            equal.push(key.id());
+            if keys.peek().is_some_and(|next| next.values() == key.values()) {
+                if equal.len() < NEIGHBOURS {
+                    continue;
+                }
+                break key.values();
+            }
+            equal.drain(..).rev().try_for_each(&mut visit)?;
+        };
+        // Too many to be walked over for the sake of the few that may be wanted.
+        equal.clear();
+        table.beginning(index, values).map(key::Key::id).try_for_each(&mut visit)?;
+        end = values.to_vec();
     }
 }
 

@@ -69,8 +69,10 @@ pub struct Store {
 #[derive(Clone, Copy, Debug)]
 pub struct Stats {
     pub log: log::Stats,
-    /// Segments that compaction has dropped.
+    /// Segments that compaction has dropped, the bytes of their records, and how long that took.
     pub compactions: u64,
+    pub compact_bytes: u64,
+    pub compact_ms: u64,
     /// The longest time that it has held a table's lock.
     pub compact_pause_us_max: u64,
     /// Bytes that the log would take if it held each row once.
@@ -284,6 +286,8 @@ impl Store {
         Some(Stats {
             log,
             compactions: totals.segments,
+            compact_bytes: totals.read,
+            compact_ms: u64::try_from(totals.busy.as_millis()).unwrap_or(u64::MAX),
             compact_pause_us_max: u64::try_from(totals.pause.as_micros()).unwrap_or(u64::MAX),
             live_bytes: live_bytes(&self.slots),
         })

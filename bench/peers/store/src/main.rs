@@ -1,8 +1,9 @@
 //! Twins of docs/examples/db-bench: SQLite (WAL, synchronous=FULL) and redb (immediate durability), each write a
 //! transaction of its own, each lookup one that sees the newest state.
-//! usage: peer-store sqlite|redb DIR (insert ROWS | lookup ROWS TIMES | fill ROWS | open); one line of JSON, `filled`, or
-//! the number of rows.
+//! usage: peer-store sqlite|redb DIR (insert ROWS | lookup ROWS TIMES | queries ROWS | fill ROWS | open); one line of JSON,
+//! or `filled`. Only SQLite has queries.
 
+mod queries;
 mod redb_store;
 mod sqlite_store;
 
@@ -45,8 +46,24 @@ fn fill<S: Store>(store: &mut S, rows: i64) -> Result<()> {
     Ok(())
 }
 
+/// Numbers in an order that no cache foresees.
+pub struct Dice(u64);
+
+impl Dice {
+    pub fn new() -> Dice {
+        Dice(88_172_645_463_325_252)
+    }
+
+    pub fn roll(&mut self, sides: i64) -> i64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 >> 1) as i64 % sides
+    }
+}
+
 /// Processor time of the process, in hundredths of a second.
-fn cpu() -> Result<f64> {
+pub fn cpu() -> Result<f64> {
     let stat = std::fs::read_to_string("/proc/self/stat")?;
     let fields: Vec<&str> = stat.rsplit(") ").next().unwrap_or_default().split(' ').collect();
     Ok(fields[11].parse::<f64>()? + fields[12].parse::<f64>()?)
@@ -72,19 +89,17 @@ fn run<S: Store>(dir: &Path, figure: &str, numbers: &[i64]) -> Result<()> {
         }
         ("lookup", [rows, times]) => {
             fill(&mut store, *rows)?;
-            let mut state: u64 = 88_172_645_463_325_252;
+            let mut dice = Dice::new();
             let (start, before) = (Instant::now(), cpu()?);
             for _ in 0..*times {
-                state ^= state << 13;
-                state ^= state >> 7;
-                state ^= state << 17;
-                let n = (state >> 1) as i64 % rows;
+                let n = dice.roll(*rows);
                 assert_eq!(store.find(&format!("item-{n}"))?, Some(n));
             }
             let (elapsed, spent) = (start.elapsed().as_secs_f64(), cpu()? - before);
             let (per_s, per_cpu_s) = (*times as f64 / elapsed, *times as f64 * 100.0 / spent);
             println!(r#"{{"per_s":{per_s:.0},"per_cpu_s":{per_cpu_s:.0}}}"#);
         }
+        ("queries", [rows]) => queries::run(dir, *rows)?,
         ("fill", [rows]) => {
             fill(&mut store, *rows)?;
             println!("filled");
@@ -93,7 +108,11 @@ fn run<S: Store>(dir: &Path, figure: &str, numbers: &[i64]) -> Result<()> {
             }
         }
         ("open", []) => println!(r#"{{"rows":{}}}"#, store.rows()?),
-        _ => return Err("usage: peer-store sqlite|redb DIR (insert ROWS|lookup ROWS TIMES|fill ROWS|open)".into()),
+        _ => {
+            return Err(
+                "usage: peer-store sqlite|redb DIR (insert ROWS|lookup ROWS TIMES|queries ROWS|fill ROWS|open)".into(),
+            );
+        }
     }
     Ok(())
 }

@@ -8,14 +8,19 @@ pub struct Sqlite(Connection);
 
 const INSERT: &str = "INSERT INTO items (code, shelf, count, note) VALUES (?1, ?2, ?3, ?4)";
 
+pub fn connect(dir: &Path) -> Result<Connection> {
+    let db = Connection::open(dir.join("sqlite.db"))?;
+    let mode: String = db.query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0))?;
+    assert_eq!(mode, "wal");
+    db.execute_batch("PRAGMA synchronous = FULL")?;
+    Ok(db)
+}
+
 impl Store for Sqlite {
     fn open(dir: &Path) -> Result<Sqlite> {
-        let db = Connection::open(dir.join("sqlite.db"))?;
-        let mode: String = db.query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0))?;
-        assert_eq!(mode, "wal");
+        let db = connect(dir)?;
         db.execute_batch(
-            "PRAGMA synchronous = FULL;
-             CREATE TABLE IF NOT EXISTS items
+            "CREATE TABLE IF NOT EXISTS items
                (id INTEGER PRIMARY KEY, code TEXT NOT NULL UNIQUE, shelf INTEGER NOT NULL, count INTEGER NOT NULL, note TEXT NOT NULL);
              CREATE INDEX IF NOT EXISTS items_shelf ON items (shelf);",
         )?;

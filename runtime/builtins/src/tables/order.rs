@@ -4,7 +4,7 @@ use super::convert::field_words;
 use super::{Ptr, list_of_words};
 use abi::desc::{TYPE_INT, TypeDesc, TypeIdx};
 use abi::tables::ColumnKind;
-use store::{Cell, Item, Sorter};
+use store::{Cell, Sorter};
 use values::ctx::{Ctx, entry};
 use values::cycles::with_relief;
 use values::multi;
@@ -48,7 +48,7 @@ unsafe fn order(ctx: &mut Ctx, query: u64, keys: *mut Obj, skip: i64, take: i64)
             let (kind, cell) = unsafe { key_at(ctx, *ty, words, at) };
             store::put_key(&mut key, kind, cell, *desc);
         }
-        let grown = sorter.push(Item { key: key.as_slice().into(), tie: at as u64, id: at as u64 });
+        let grown = sorter.push(&key, at as u64, at as u64);
         if grown > 0 {
             if !object::charge_extra(ctx, grown + ITEM) {
                 object::uncharge(ctx, charged);

@@ -124,11 +124,12 @@ pub fn close() {
 }
 
 fn stats_line(stats: &Stats, replay_records: u64, replay_ms: u128) -> String {
-    let Stats { log, compactions, compact_pause_us_max, live_bytes } = stats;
-    let store::log::Stats { batches, records, peak_batch, bytes, syncs, sync_us_p50, sync_us_p99 } = log;
+    let Stats { log, compactions, compact_bytes, compact_ms, compact_pause_us_max, live_bytes } = stats;
+    let store::log::Stats { batches, records, peak_batch, bytes, syncs, sync_us, sync_us_p50, sync_us_p99 } = log;
     format!(
         "walstats batches={batches} records={records} peak_batch={peak_batch} bytes={bytes} syncs={syncs} \
-         sync_us_p50={sync_us_p50} sync_us_p99={sync_us_p99} compactions={compactions} \
+         sync_us={sync_us} sync_us_p50={sync_us_p50} sync_us_p99={sync_us_p99} compactions={compactions} \
+         compact_bytes={compact_bytes} compact_ms={compact_ms} \
          compact_pause_us_max={compact_pause_us_max} live_bytes={live_bytes} replay_records={replay_records} \
          replay_ms={replay_ms}"
     )

@@ -13,7 +13,8 @@ pub struct Stats {
     pub bytes: u64,
     /// Of files and of the directory.
     pub syncs: u64,
-    /// Time of a batch's sync.
+    /// Time of the batches' syncs: all of it, and that of single ones.
+    pub sync_us: u64,
     pub sync_us_p50: u64,
     pub sync_us_p99: u64,
 }
@@ -36,7 +37,9 @@ impl Meter {
         totals.peak_batch = totals.peak_batch.max(records);
         totals.bytes += bytes;
         totals.syncs += 1;
-        let bucket = bucket(u64::try_from(sync.as_micros()).unwrap_or(u64::MAX));
+        let sync_us = u64::try_from(sync.as_micros()).unwrap_or(u64::MAX);
+        totals.sync_us = totals.sync_us.saturating_add(sync_us);
+        let bucket = bucket(sync_us);
         if self.buckets.len() <= bucket {
             self.buckets.resize(bucket + 1, 0);
         }
@@ -99,6 +102,7 @@ mod tests {
         }
         let stats = meter.stats();
         assert_eq!((stats.batches, stats.records, stats.peak_batch, stats.bytes), (100, 200, 2, 6400));
+        assert_eq!(stats.sync_us, 5050);
         assert!((44..=50).contains(&stats.sync_us_p50) && (88..=99).contains(&stats.sync_us_p99), "{stats:?}");
         assert_eq!(Meter::default().stats(), Stats::default());
     }
