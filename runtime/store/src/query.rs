@@ -87,7 +87,7 @@ impl Store {
     ) -> Result<Option<()>, Refusal> {
         let run = self.start(query, operands).ok_or(Refusal::NoRow)?;
         if operands.take == Some(0) {
-            return Ok(Some(()));
+            return run.check_source().map(Some);
         }
         let result = match query.ordering {
             Ordering::None | Ordering::Index { .. } => run.stream(sink),
@@ -149,6 +149,14 @@ pub(crate) fn asks_order(query: &QueryDesc, index: usize, columns: usize) -> boo
 impl<'q> Run<'q> {
     fn table(&self) -> Result<&Table, Refusal> {
         self.locks.get(self.query.table as usize).ok_or(Refusal::NoRow)
+    }
+
+    /// The row whose referrers the query is over exists, however many of them are taken.
+    fn check_source(&self) -> Result<(), Refusal> {
+        let Access::Backlink { index } = self.query.access else { return Ok(()) };
+        let target = self.store.target(self.query.table as usize, index as usize);
+        let found = target.and_then(|t| self.locks.get(t)).is_some_and(|t| t.rows.contains(self.operands.row));
+        if found { Ok(()) } else { Err(Refusal::NoRow) }
     }
 
     /// The value at the end of a path from a row, which is looked up where it is not at hand.
@@ -283,9 +291,7 @@ impl<'q> Run<'q> {
             Access::Scan | Access::List => return Ok(None),
             Access::Walk { index } => return Ok(Some((index as usize, Vec::new(), Vec::new()))),
             Access::Backlink { index } => {
-                let target = self.store.target(self.query.table as usize, index as usize);
-                let row = target.and_then(|t| self.locks.get(t)).and_then(|t| t.rows.get(self.operands.row));
-                let _ = row.ok_or(Refusal::NoRow)?;
+                self.check_source()?;
                 let start = reference(self.operands.row);
                 let mut end = start.clone();
                 key::step_over(&mut end);

@@ -220,6 +220,27 @@ mod directory {
         assert!(text.starts_with("/proc/self/new: creation of /proc/self/new: No such file"), "{text}");
     }
 
+    /// Behind a link can be a file of another store, whose lock is not this directory's.
+    #[test]
+    fn lck_2_a_file_that_is_a_link_is_not_opened() {
+        let parent = tempfile::tempdir().unwrap();
+        let [store, other] = ["store", "other"].map(|name| parent.path().join(name));
+        let disk = Directory::open(&store).unwrap();
+        disk.create("log").unwrap().write_at(0, b"kept").unwrap();
+        fs::create_dir(&other).unwrap();
+        symlink(store.join("lock"), other.join("lock")).unwrap();
+        for refused in [Directory::open(&other).unwrap_err(), Directory::open_read_only(&other).unwrap_err()] {
+            assert!(refused.to_string().ends_with("lock: not a regular file"), "{refused}");
+        }
+        fs::remove_file(other.join("lock")).unwrap();
+        symlink(store.join("log"), other.join("log")).unwrap();
+        let linked = Directory::open(&other).unwrap();
+        for refused in [linked.open("log").err().unwrap(), linked.create("log").err().unwrap()] {
+            assert!(refused.to_string().contains("log: not a regular file"), "{refused}");
+        }
+        assert_eq!(fs::read(store.join("log")).unwrap(), b"kept");
+    }
+
     #[test]
     fn what_is_read_has_to_be_there() {
         let missing = tempfile::tempdir().unwrap().path().join("no");

@@ -162,11 +162,8 @@ impl Disk for Directory {
         let list = || {
             let mut names = Vec::new();
             for entry in fs::read_dir(&self.opened.path)? {
-                let entry = entry?;
-                // Foreign: directories, and names that are no text.
-                if let (false, Ok(name)) = (entry.file_type()?.is_dir(), entry.file_name().into_string()) {
-                    names.push(name);
-                }
+                // A name that is no text is foreign.
+                names.extend(entry?.file_name().into_string());
             }
             Ok(names)
         };
@@ -250,9 +247,10 @@ fn options(write: bool) -> OpenOptions {
     options
 }
 
-/// Opens a file: not a device or a pipe, which could block for ever.
+/// Opens a file: not a device or a pipe, which could block for ever, and not a link, behind which may be a file of another
+/// store, whose lock this process does not have.
 fn open_file(options: &OpenOptions, path: &Path) -> io::Result<fs::File> {
-    match fs::metadata(path) {
+    match fs::symlink_metadata(path) {
         Ok(found) if !found.is_file() && !found.is_dir() => {
             Err(io::Error::new(ErrorKind::InvalidInput, "not a regular file"))
         }
