@@ -198,19 +198,23 @@ fn damage_and_torn_tails() {
 
 #[test]
 fn what_cannot_be_opened() {
-    let tree = Tree::new(&[("file", b""), ("empty/notes.txt", b"")]);
-    for (form, dir, part) in [
-        ("stat", "none", "No such file or directory"),
-        ("check", "file", "not a directory"),
-        ("dump", "none", "No such file or directory"),
-    ] {
-        assert_one_line(&tree.woc(&["db", form, dir]), part);
-    }
-    // No files of a store are an empty store.
+    let tree = Tree::new(&[("file", b""), ("other/notes.txt", b""), ("p/main.wo", b""), ("p/.wo-data/lock", b"")]);
+    fs::create_dir(tree.path("empty")).unwrap();
     for form in ["stat", "check", "dump"] {
+        for (dir, part) in [
+            ("none", "none: there is no such directory"),
+            ("file", "not a directory"),
+            ("other", "other: not a store"),
+            ("p", "p: not a store: none of its files is one's; `p/.wo-data` is one"),
+        ] {
+            assert_one_line(&tree.woc(&["db", form, dir]), part);
+        }
+        // A start that was cut off leaves such a store.
         assert_status(&tree.woc(&["db", form, "empty"]), 0);
     }
-    assert_eq!(files(&tree.path("empty")).len(), 1);
+    assert_eq!(files(&tree.path("other")).len() + files(&tree.path("empty")).len(), 1);
+    let out = woc(&["db"]);
+    assert!(out.stderr_text().starts_with("woc: `db` needs `stat`, `check` or `dump`"), "{}", out.stderr_text());
     for wrong in [&["db"][..], &["db", "stat"], &["db", "repair", "x"], &["db", "check", "x", "--json"]] {
         assert_usage(&woc(wrong));
     }
@@ -234,8 +238,9 @@ fn tables_of_a_dependency() {
 /// T21: what has the name of a file of a store and is none, to tools and to a start: an answer, and soon.
 #[test]
 fn t21_names_of_the_store_that_are_no_files() {
+    type Make = fn(&Path);
     let source = "@table\nclass Row { n: Int }\nfn main() { insert Row { n: 1 } }\n";
-    let make: [(&str, fn(&Path)); 6] = [
+    let make: [(&str, Make); 6] = [
         ("a pipe", |path| assert!(Command::new("mkfifo").arg(path).status().unwrap().success())),
         ("a directory", |path| fs::create_dir(path).unwrap()),
         ("a link to a device", |path| symlink("/dev/zero", path).unwrap()),

@@ -228,6 +228,26 @@ fn dir_1_and_2_a_link_and_foreign_files() {
     assert_eq!(fs::read(tree.path("real/sub/0000000000000009.log")).ok().as_deref(), Some(&b"mine too"[..]));
 }
 
+/// Refusal 6: a bound on the size of files refuses the start with the system's text, it does not kill the program.
+#[test]
+fn refusal_6_a_limit_on_the_size_of_files() {
+    let tree = built(COUNTER);
+    let limited = |blocks: u32| {
+        let mut command = Command::new("sh");
+        let script = format!("ulimit -f {blocks} && exec ./app");
+        let _ = command.args(["-c", &script]).current_dir(tree.path("")).env_clear().env("WO_DATA", "data");
+        corpus::finish(&mut command, Duration::from_secs(60)).expect("the program runs")
+    };
+    for blocks in [0, 1, 100] {
+        let out = limited(blocks);
+        assert_status(&out, 2);
+        let stderr = out.stderr_text();
+        assert!(stderr.starts_with("app: WO_DATA=data: write of data/") && stderr.lines().count() == 1, "{stderr}");
+        assert!(stderr.contains("File too large"), "{stderr}");
+    }
+    assert_counts(&start(&tree, &[("WO_DATA", "data")]), 0);
+}
+
 /// A path that is no UTF-8 names the directory of these bytes.
 #[test]
 fn dir_1_any_bytes_are_a_path() {

@@ -144,13 +144,11 @@ const FUNCTIONS_ARE_NO_VALUES: Advice =
 
 /// What follows a complete statement on its line.
 fn statement(found: &Found<'_>) -> Option<Advice> {
+    if let Some(advice) = behind_query(found) {
+        return Some(advice);
+    }
     let word = found.last_word();
     Some(match found.kind {
-        _ if word == "from" => no_row(found),
-        _ if found.before.contains("select ") && is_clause(found.text) => (
-            "the clauses of a query stand before its `select`: `where`, `order by`, `skip`, `take`",
-            if found.text == "limit" { "write `take n` in front of `select`" } else { "move it in front of `select`" },
-        ),
         K::FatArrow if word.is_empty() && found.before.trim_end().ends_with(')') => FUNCTIONS_ARE_NO_VALUES,
         K::Question if found.after.starts_with('.') => (
             "a value that may be nil is tested before it is used",
@@ -197,6 +195,27 @@ fn statement(found: &Found<'_>) -> Option<Advice> {
     })
 }
 
+/// What follows a query that has ended already, or has not begun.
+fn behind_query(found: &Found<'_>) -> Option<Advice> {
+    if found.last_word() == "from" {
+        return Some(no_row(found));
+    }
+    if !found.before.contains("select ") {
+        return None;
+    }
+    Some(match found.kind {
+        _ if is_clause(found.text) => (
+            "the clauses of a query stand before its `select`: `where`, `order by`, `skip`, `take`",
+            if found.text == "limit" { "write `take n` in front of `select`" } else { "move it in front of `select`" },
+        ),
+        K::Comma => ("a query selects one value of each row", "select the row, and read its columns in a loop"),
+        _ if found.last_word() == "distinct" => {
+            ("a query keeps values that are equal", "put what it selects into a `map` as keys")
+        }
+        _ => return None,
+    })
+}
+
 /// `from Name`, `delete from Name`: SQL.
 fn no_row(found: &Found<'_>) -> Advice {
     if found.before.contains("delete ") {
@@ -238,6 +257,9 @@ fn started(word: &str) -> Option<Advice> {
 
 /// Where the `{` of a block should be.
 fn block(found: &Found<'_>) -> Option<Advice> {
+    if let Some(advice) = behind_query(found) {
+        return Some(advice);
+    }
     Some(match found.kind {
         K::Assign => ("`=` assigns and is no condition", "write `==` to compare"),
         K::Colon if matches!(found.head, "class" | "interface" | "pub") => {
@@ -430,6 +452,13 @@ fn member(found: &Found<'_>) -> Option<Advice> {
             "the mark of a field that may be nil stands at its type; before the name it is for `typedef`",
             "write `name: ?Type`",
         ),
+        ("a field, `fn`, `const` or `}`", kind)
+            if found.after.starts_with(':')
+                && found.text.starts_with(|c: char| c.is_ascii_alphabetic())
+                && !kind.is_name() =>
+        {
+            ("reserved words are not names of fields", "choose another name")
+        }
         ("a field, `fn`, `const` or `}`", K::Let) => ("a field has no `let`", "write `name: Type = default`"),
         ("a field, `fn`, `const` or `}`", K::Semi) => ("a method ends with its block", "leave the `;` out"),
         ("`=`, `,`, the end of the line or `}`" | "`,`, the end of the line or `}`", K::Semi) => {
@@ -544,6 +573,10 @@ fn general(found: &Found<'_>) -> Advice {
         K::Eof => ("the file ends inside a construct", "complete it; a closing `}` may be missing"),
         K::Mut if wanted.contains("name") => ("every local can be assigned again", "leave `mut` out"),
         K::Else => ("`else` follows the `}` of an `if`", "write `if c { … } else { … }`"),
+        K::RBrace | K::Comma if wanted == "`.` and a field name" => {
+            ("a backlink lists the rows whose `ref` column names this one", "write `backlink Class.column`")
+        }
+        K::Question if wanted == "a class name" => ("the mark of what may be nil stands first", "write `?ref Class`"),
         kind if wanted.contains("name") && !kind.is_name() => {
             ("reserved words and punctuation are not names", "choose another name")
         }

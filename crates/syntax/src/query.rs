@@ -43,7 +43,14 @@ pub(crate) fn query(inp: &mut Input<'_, '_>, nb: bool) -> Res<Expr> {
         (K::Assign, _) => "write `==` to compare",
         (_, b"orderby") => "write `order by`, in two words",
         (_, b"limit") => "write `take`",
-        _ => "a query ends with `select`, after its clauses in the order `where`, `group`, `order by`, `skip`, `take`",
+        (_, b"offset") => "write `skip`",
+        (_, b"asc" | b"ascending") => "leave it out: a key without `desc` ascends",
+        (_, b"descending") => "write `desc`",
+        (_, b"is") => "write `==` to compare, also with nil",
+        (_, b"like") => "write `starts_with(v.column, \"…\")` or `index_of(v.column, \"…\") >= 0`",
+        (_, b"join") => "follow a `ref` column: `v.ref_column.column`",
+        (K::Comma, _) => "write `and` between conditions",
+        _ => "a query ends with `select`, after its clauses in the order `where`, `order by`, `skip`, `take`",
     };
     need(inp, K::Select, "`select`", help)?;
     let select = sub(inp, nb)?;

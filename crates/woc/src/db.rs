@@ -8,7 +8,7 @@ use store::disk::{Directory, Disk, Fault};
 use store::inspect::{Contents, Table, files};
 
 use crate::options::{Db, USAGE};
-use crate::output;
+use crate::{output, pipeline};
 
 const OK: i32 = 0;
 /// Something is wrong in the store.
@@ -26,10 +26,13 @@ pub fn run(command: &Db) -> i32 {
         Ok(disk) => disk,
         Err(error) => return refuse(&error.to_string()),
     };
-    let done = Contents::read(&disk).and_then(|contents| match command {
-        Db::Stat { json, .. } => stat(&contents, &disk, dir, *json),
-        Db::Check { .. } => check(&contents, &disk, dir),
-        Db::Dump { table, .. } => Ok(dump(&contents, dir, table.as_deref())),
+    let done = foreign(&disk, dir).and_then(|text| match text {
+        Some(text) => Ok(refuse(&text)),
+        None => Contents::read(&disk).and_then(|contents| match command {
+            Db::Stat { json, .. } => stat(&contents, &disk, dir, *json),
+            Db::Check { .. } => check(&contents, &disk, dir),
+            Db::Dump { table, .. } => Ok(dump(&contents, dir, table.as_deref())),
+        }),
     });
     done.unwrap_or_else(|fault| refuse(&fault.to_string()))
 }
@@ -37,6 +40,17 @@ pub fn run(command: &Db) -> i32 {
 fn refuse(text: &str) -> i32 {
     output::stderr(&format!("woc: {text}\n"));
     UNREADABLE
+}
+
+/// Why a directory is something else than a store, such as a project: it has files, but none of a store's. An empty one
+/// is a store that nothing was written to.
+fn foreign(disk: &dyn Disk, dir: &Path) -> Result<Option<String>, Fault> {
+    if disk.list()?.is_empty() || !files(disk)?.is_empty() {
+        return Ok(None);
+    }
+    let within = dir.join(pipeline::DATA);
+    let hint = if within.is_dir() { format!("; `{}` is one", within.display()) } else { String::new() };
+    Ok(Some(format!("{}: not a store: none of its files is one's{hint}", dir.display())))
 }
 
 fn stat(contents: &Contents, disk: &dyn Disk, dir: &Path, json: bool) -> Result<i32, Fault> {

@@ -206,6 +206,10 @@ pub fn parse(args: Vec<OsString>) -> Result<Invocation, i32> {
             let text = first_paragraph(&e.to_string());
             return Err(usage_error(&format!("{text}: what the program shall get stands behind `--`")));
         }
+        // Without its subcommand clap would show the description of `Db`.
+        Err(e) if matches!(e.kind(), ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand) => {
+            return Err(usage_error("`db` needs `stat`, `check` or `dump`, and the directory of a store"));
+        }
         Err(e) => return Err(usage_error(&first_paragraph(&e.to_string()))),
     };
     if let Some(bad) = cli.common.define.iter().find(|name| !is_flag_name(name)) {

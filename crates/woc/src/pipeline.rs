@@ -110,13 +110,16 @@ pub fn run(hir: &Hir, project: &Project, passes: Passes, entry: Entry, args: Vec
     execute(code, args, Some(store_of(project)))
 }
 
+/// The directory of a store whose place nobody has named.
+pub const DATA: &str = ".wo-data";
+
 /// Where the store of a program goes that is run from its sources: in its project, or beside its file.
 fn store_of(project: &Project) -> PathBuf {
     let place = match project.kind {
         project::Kind::File => project.root.parent().unwrap_or(Path::new("")),
         _ => &project.root,
     };
-    place.join(".wo-data")
+    place.join(DATA)
 }
 
 /// The program as bytes for `run_built`, which any machine may load.

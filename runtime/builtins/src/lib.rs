@@ -18,6 +18,8 @@ pub fn functions() -> impl Iterator<Item = (&'static str, *const u8)> {
 /// go if no variable says so.
 #[must_use]
 pub fn run(image: &'static values::ctx::Image, own_store: Option<PathBuf>) -> i32 {
+    // Before the store is: a write beyond the limit on a file's size is to fail, not to end the process.
+    sched::sys::prepare_process();
     let program = config::program_name();
     let names = std::env::vars_os().map(|(name, _)| name.to_string_lossy().into_owned());
     let mut notices = config::misspelt(&program, names);

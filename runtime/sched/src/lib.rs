@@ -59,9 +59,8 @@ pub fn run(image: &'static Image) -> i32 {
     run_with(read.config, image)
 }
 
-/// `run` with a given configuration.
+/// `run` with a given configuration. The caller has prepared the process.
 pub fn run_with(config: config::Config, image: &'static Image) -> i32 {
-    sys::prepare_process();
     sys::unblock_terminals();
     values::ctx::install_panic_hook();
     values::object::set_heap_limit(config.heap_bytes);

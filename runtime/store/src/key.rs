@@ -83,7 +83,11 @@ impl PartialOrd for Key {
 
 impl Ord for Key {
     fn cmp(&self, other: &Key) -> Ordering {
-        self.bytes().cmp(other.bytes())
+        match (self, other) {
+            // As no entry is a prefix of another, they differ before the padding: as many bytes always are a few words.
+            (Key::Short(_, a), Key::Short(_, b)) => a.cmp(b),
+            _ => self.bytes().cmp(other.bytes()),
+        }
     }
 }
 

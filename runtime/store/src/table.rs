@@ -96,7 +96,7 @@ impl Index {
             places.remove(hash, place);
         }
         if let Some(key) = &entry.key {
-            let _ = self.tree.remove(key.bytes());
+            let _ = self.tree.remove(key);
         }
     }
 

@@ -220,18 +220,47 @@ mod directory {
         assert!(text.starts_with("/proc/self/new: creation of /proc/self/new: No such file"), "{text}");
     }
 
+    /// Behind a link can be a file of another store, whose lock is not this directory's.
+    #[test]
+    fn lck_2_a_file_that_is_a_link_is_not_opened() {
+        let parent = tempfile::tempdir().unwrap();
+        let [store, other] = ["store", "other"].map(|name| parent.path().join(name));
+        let disk = Directory::open(&store).unwrap();
+        disk.create("log").unwrap().write_at(0, b"kept").unwrap();
+        fs::create_dir(&other).unwrap();
+        symlink(store.join("lock"), other.join("lock")).unwrap();
+        for refused in [Directory::open(&other).unwrap_err(), Directory::open_read_only(&other).unwrap_err()] {
+            assert!(refused.to_string().ends_with("lock: not a regular file"), "{refused}");
+        }
+        fs::remove_file(other.join("lock")).unwrap();
+        symlink(store.join("log"), other.join("log")).unwrap();
+        let linked = Directory::open(&other).unwrap();
+        for refused in [linked.open("log").err().unwrap(), linked.create("log").err().unwrap()] {
+            assert!(refused.to_string().contains("log: not a regular file"), "{refused}");
+        }
+        assert_eq!(fs::read(store.join("log")).unwrap(), b"kept");
+    }
+
+    #[test]
+    fn what_is_read_has_to_be_there() {
+        let missing = tempfile::tempdir().unwrap().path().join("no");
+        let text = Directory::open_read_only(&missing).unwrap_err().to_string();
+        assert_eq!(text, format!("{}: there is no such directory", missing.display()));
+    }
+
     #[test]
     fn refusal_7_names_the_owner() {
+        const ONE: &str = "a store is open in one process at a time";
         let parent = tempfile::tempdir().unwrap();
         let [path, link] = ["data", "link"].map(|name| parent.path().join(name));
         let disk = Directory::open(&path).unwrap();
         symlink(&path, &link).unwrap();
         let refused = Directory::open(&link).unwrap_err();
-        assert_eq!(refused.to_string(), format!("{}: in use by another process", link.display()));
+        assert_eq!(refused.to_string(), format!("{}: in use by another process; {ONE}", link.display()));
         disk.write_owner().unwrap();
         for other in [link.clone(), path.join("..").join("data")] {
             for refused in [Directory::open(&other).unwrap_err(), Directory::open_read_only(&other).unwrap_err()] {
-                let text = format!("{}: in use by process {}", other.display(), process::id());
+                let text = format!("{}: in use by process {}; {ONE}", other.display(), process::id());
                 assert_eq!(refused.to_string(), text);
             }
         }
@@ -277,7 +306,7 @@ mod directory {
     fn reading_only_changes_nothing() {
         let parent = tempfile::tempdir().unwrap();
         let path = parent.path().join("data");
-        assert!(matches!(Directory::open_read_only(&path), Err(OpenError::Failed { .. })));
+        assert!(matches!(Directory::open_read_only(&path), Err(OpenError::Missing { .. })));
         assert!(!path.exists());
         fs::create_dir(&path).unwrap();
         fs::write(path.join("a"), "text").unwrap();

@@ -243,6 +243,8 @@ impl<'a> Cx<'_, 'a> {
                 };
                 let help = if matches!(src.kind, ast::ExprKind::Name(_)) {
                     format!("test it first: `if {name} != nil {{ … }}`")
+                } else if self.queries > 0 {
+                    format!("call a function with it that tests it: `fn f(v: {ty}) …` and `f({name})`")
                 } else {
                     format!("bind it to a local and test that: `let v = {name}`, `if v != nil {{ … }}`")
                 };

@@ -130,6 +130,8 @@ struct Cx<'e, 'a> {
     /// The statement being checked cannot be reached.
     dead: bool,
     loops: Vec<Loop>,
+    /// Queries around the expression being checked, whose clauses have no room for a `let`.
+    queries: usize,
     /// A reachable `return` was met.
     returns: bool,
     /// Locals that were assigned something possibly nil, in order of the assignments.
@@ -170,6 +172,7 @@ impl<'e, 'a> Cx<'e, 'a> {
             flow: Flow::start(),
             dead: false,
             loops: Vec::new(),
+            queries: 0,
             returns: false,
             nil_log: Vec::new(),
             demoted: FxHashMap::default(),

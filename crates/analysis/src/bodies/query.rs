@@ -83,6 +83,7 @@ impl<'a> Cx<'_, 'a> {
                     .note("`delete` takes a row: the value of an `insert`, a query's element or a `ref`")
                     .help(match row.kind {
                         ast::ExprKind::Index(..) => "an entry leaves a map by `remove(map, key)`",
+                        ast::ExprKind::Query(_) => "delete them one by one: `for x in from … select x { delete x }`",
                         _ => "find the row with a query first",
                     }),
             );
@@ -110,6 +111,7 @@ impl<'a> Cx<'_, 'a> {
         let row = self.intern(TyKind::Row(class));
         let mark = self.open();
         let var = self.declare(&query.var, row);
+        self.queries += 1;
         let filters: Vec<Expr> = query.filters.iter().map(|f| self.condition(f, "where").0).collect();
         let mut order = Vec::with_capacity(query.order.len());
         let mut failed = filters.iter().any(|f| f.ty == Types::ERROR);
@@ -132,6 +134,7 @@ impl<'a> Cx<'_, 'a> {
         failed |= skip.iter().chain(&take).any(|e| e.ty == Types::ERROR);
         let select = self.expr(&query.select, Want::Value);
         let select = self.settle(select);
+        self.queries -= 1;
         self.close(mark);
         if failed || matches!(select.ty, Types::ERROR | Types::NEVER) {
             return self.error(span);
@@ -170,6 +173,14 @@ impl<'a> Cx<'_, 'a> {
                 return Some((class, None));
             }
             shown.push_str(", a record,");
+        } else if let Some(near) = self.near_class(source) {
+            let _ = self.fail(
+                Diagnostic::error(403, source.span, format!("unknown name {shown}"))
+                    .label("not defined here")
+                    .note("a query runs over a class, a backlink, or a `multi` of rows")
+                    .help(format!("did you mean `{near}`?")),
+            );
+            return None;
         } else {
             let value = self.expr(source, Want::Value);
             let value = self.settle(value);
@@ -192,6 +203,13 @@ impl<'a> Cx<'_, 'a> {
                 .help("name a class after `in`; loop over other lists with `for`"),
         );
         None
+    }
+
+    /// The class that an unknown name in capitals was probably meant to be.
+    fn near_class(&self, source: &ast::Expr) -> Option<String> {
+        let ast::ExprKind::Name(name) = &source.kind else { return None };
+        let is_class = name.starts_with(|c: char| c.is_ascii_uppercase()) && self.lookup(name).is_none();
+        is_class.then(|| self.near(name, self.env.type_candidates(self.file))).flatten()
     }
 
     fn orders(&self, ty: Ty) -> bool {

@@ -39,6 +39,8 @@ struct Opened {
 pub enum OpenError {
     /// There is none, and `parent` is no directory to create it in.
     NoParent { path: PathBuf, parent: PathBuf },
+    /// There is none, and it was to be read only.
+    Missing { path: PathBuf },
     /// It is a file or the like.
     NotADirectory { path: PathBuf },
     /// Another process has it open: `owner`, if that is known.
@@ -53,9 +55,14 @@ impl fmt::Display for OpenError {
             OpenError::NoParent { path, parent } => {
                 write!(f, "{}: its parent {} is not an existing directory", path.display(), parent.display())
             }
+            OpenError::Missing { path } => write!(f, "{}: there is no such directory", path.display()),
             OpenError::NotADirectory { path } => write!(f, "{}: not a directory", path.display()),
-            OpenError::InUse { path, owner: Some(pid) } => write!(f, "{}: in use by process {pid}", path.display()),
-            OpenError::InUse { path, owner: None } => write!(f, "{}: in use by another process", path.display()),
+            OpenError::InUse { path, owner: Some(pid) } => {
+                write!(f, "{}: in use by process {pid}; a store is open in one process at a time", path.display())
+            }
+            OpenError::InUse { path, owner: None } => {
+                write!(f, "{}: in use by another process; a store is open in one process at a time", path.display())
+            }
             OpenError::Failed { path, fault } => write!(f, "{}: {fault}", path.display()),
         }
     }
@@ -89,8 +96,11 @@ impl Directory {
     /// Opens a directory to read in it; what would write to it fails.
     ///
     /// # Errors
-    /// `NotADirectory`, `InUse`; else `Failed`, also if there is no such directory.
+    /// `Missing`, `NotADirectory`, `InUse`; else `Failed`.
     pub fn open_read_only(shown: &Path) -> Result<Directory, OpenError> {
+        if !found(shown)? {
+            return Err(OpenError::Missing { path: shown.to_owned() });
+        }
         let (path, handle) = find(shown)?;
         let lock_path = path.join(LOCK);
         let lock = match open_file(&options(false), &lock_path) {
@@ -152,11 +162,8 @@ impl Disk for Directory {
         let list = || {
             let mut names = Vec::new();
             for entry in fs::read_dir(&self.opened.path)? {
-                let entry = entry?;
-                // Foreign: directories, and names that are no text.
-                if let (false, Ok(name)) = (entry.file_type()?.is_dir(), entry.file_name().into_string()) {
-                    names.push(name);
-                }
+                // A name that is no text is foreign.
+                names.extend(entry?.file_name().into_string());
             }
             Ok(names)
         };
@@ -240,9 +247,10 @@ fn options(write: bool) -> OpenOptions {
     options
 }
 
-/// Opens a file: not a device or a pipe, which could block for ever.
+/// Opens a file: not a device or a pipe, which could block for ever, and not a link, behind which may be a file of another
+/// store, whose lock this process does not have.
 fn open_file(options: &OpenOptions, path: &Path) -> io::Result<fs::File> {
-    match fs::metadata(path) {
+    match fs::symlink_metadata(path) {
         Ok(found) if !found.is_file() && !found.is_dir() => {
             Err(io::Error::new(ErrorKind::InvalidInput, "not a regular file"))
         }

@@ -95,7 +95,7 @@ impl Store {
     ) -> Result<Option<()>, Refusal> {
         let run = self.start(query, operands, false).ok_or(Refusal::NoRow)?;
         if operands.take == Some(0) {
-            return run.span().map(|_| Some(()));
+            return run.check_source().map(Some);
         }
         let result = match query.ordering {
             Ordering::None | Ordering::Index { .. } => run.stream(sink),
@@ -110,7 +110,7 @@ impl Store {
         let run = self.start(query, operands, true).ok_or(Refusal::NoRow)?;
         let limit = operands.take.map_or(u64::MAX, |take| take.saturating_add(operands.skip));
         let found = if operands.take == Some(0) {
-            run.span().map(|_| 0)
+            run.check_source().map(|()| 0)
         } else if run.tests.is_empty() {
             run.count_candidates(limit)
         } else {
@@ -166,6 +166,14 @@ pub(crate) fn walked_index(query: &QueryDesc, table: &TableDesc) -> Option<usize
 impl<'q> Run<'q> {
     fn table(&self) -> Result<&Table, Refusal> {
         self.locks.get(self.query.table as usize).ok_or(Refusal::NoRow)
+    }
+
+    /// The row whose referrers the query is over exists, however many of them are taken.
+    fn check_source(&self) -> Result<(), Refusal> {
+        let Access::Backlink { index } = self.query.access else { return Ok(()) };
+        let target = self.store.target(self.query.table as usize, index as usize);
+        let found = target.and_then(|t| self.locks.get(t)).is_some_and(|t| t.rows.contains(self.operands.row));
+        if found { Ok(()) } else { Err(Refusal::NoRow) }
     }
 
     /// The value at the end of a path from a row, which is looked up where it is not at hand.

@@ -43,12 +43,9 @@ impl<'q> Run<'q> {
             Access::Scan | Access::List => Ok(None),
             Access::Walk { index } => Ok(Some(Span { index: index as usize, start: Vec::new(), end: Vec::new() })),
             Access::Backlink { index } => {
-                let index = index as usize;
-                let target = self.store.target(self.query.table as usize, index);
-                let row = target.and_then(|t| self.locks.get(t)).and_then(|t| t.rows.get(self.operands.row));
-                let _ = row.ok_or(Refusal::NoRow)?;
+                self.check_source()?;
                 let start = reference(self.operands.row);
-                Ok(Some(Span { index, end: behind(start.clone()), start }))
+                Ok(Some(Span { index: index as usize, end: behind(start.clone()), start }))
             }
             Access::Index { index, equal, range } => Ok(self.index_span(index as usize, equal as usize, range)),
         }

@@ -187,7 +187,13 @@ impl<'a> Migration<'a> {
             }
         }
         let without = unfilled(moved, new)?;
-        Some(Refusal::NoFill { class: class(), column: without.name.clone(), kind: self.new.show(without.ty), rows })
+        Some(Refusal::NoFill {
+            class: class(),
+            column: without.name.clone(),
+            kind: self.new.show(without.ty),
+            rows,
+            is_union: matches!(self.new.ty(without.ty), Type::Union { .. }),
+        })
     }
 
     /// The columns that may not be nil any longer, by the numbers of the old table and column; with the checks.

@@ -46,6 +46,8 @@ pub enum Refusal {
         column: String,
         kind: String,
         rows: u64,
+        /// Its kind is a union, for which no default can be declared.
+        is_union: bool,
     },
     /// A column that may not be nil any longer is.
     Nil {
@@ -103,11 +105,12 @@ impl fmt::Display for Refusal {
                  like a new name; values are moved in two steps: a program with both columns that copies them, then one \
                  without `{dropped}`"
             ),
-            Refusal::NoFill { class, column, kind, rows } => write!(
+            Refusal::NoFill { class, column, kind, rows, is_union } => write!(
                 f,
-                "`{class}.{column}` is a new column of kind `{kind}` without a default, and the store holds {} that need \
-                 a value in it; give it a default, or declare it as `?{kind}`",
-                Rows(*rows)
+                "`{class}.{column}` is a new column of kind `{kind}` without a default, and the store holds {} without a \
+                 value in it; {}declare it as `?{kind}`",
+                Rows(*rows),
+                if *is_union { "" } else { "give it a default, or " }
             ),
             Refusal::Nil { class, column, kind } => write!(
                 f,

@@ -217,7 +217,11 @@ fn scm_2_columns_that_need_a_default() {
     };
     let by_ref = with(|p| p.table("Bin", &[]));
     refused(&from, &by_ref, &["Row.extra", "ref Bin", "default", "3 rows"]);
-    refused(&from, &with(|p| p.bare("State", &["Open"])), &["Row.extra", "State"]);
+    refused(
+        &from,
+        &with(|p| p.bare("State", &["Open"])),
+        &["Row.extra", "without a value in it; declare it as `?State`"],
+    );
     refused(&from, &with(|p| p.union("Shape", |_| vec![("Dot", vec![("x", TYPE_INT)])])), &["Row.extra", "Shape"]);
     refused(&from, &with(|p| p.record("Point", &[plain("x", TYPE_INT)])), &["Row.extra", "Point"]);
     opens(
