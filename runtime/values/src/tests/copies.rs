@@ -1,5 +1,8 @@
 //! Deep copies and transfers of messages.
 
+// SAFETY, for the whole module: every object is made by the test that uses it, as what it is used as, and lives until
+// that test gives up its reference; nothing else runs on the test's heap.
+
 use super::memory::{KIDS, field, node_shapes};
 use crate::object::{self, Obj};
 use crate::testing::World;

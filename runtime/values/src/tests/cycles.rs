@@ -1,5 +1,8 @@
 //! The cycle collector: small graphs of every kind of link, and random ones against a model of reachability.
 
+// SAFETY, for the whole module: every object is made by the test that uses it, as what it is used as, and lives until
+// that test gives up its reference; nothing else runs on the test's heap.
+
 use super::Random;
 use crate::object::{self, Obj};
 use crate::testing::{World, add_class, add_type, fixed_shapes};

@@ -1,5 +1,8 @@
 //! Encoding and decoding against the tables of section 10.
 
+// SAFETY, for the whole module: every object is made by the test that uses it, as what it is used as, and lives until
+// that test gives up its reference; nothing else runs on the test's heap.
+
 use super::memory::{field, node_shapes};
 use crate::ctx::Ctx;
 use crate::object::{self, Obj};

@@ -1,5 +1,8 @@
 //! Maps against a model, key kinds, order.
 
+// SAFETY, for the whole module: every object is made by the test that uses it, as what it is used as, and lives until
+// that test gives up its reference; nothing else runs on the test's heap.
+
 use super::Random;
 use crate::map;
 use crate::object::Obj;

@@ -1,5 +1,8 @@
 //! Release, accounting, the heap bound.
 
+// SAFETY, for the whole module: every object is made by the test that uses it, as what it is used as, and lives until
+// that test gives up its reference; nothing else runs on the test's heap.
+
 use crate::object::{self, Obj};
 use crate::testing::{World, add_class, add_type, fixed_shapes};
 use crate::{map, multi, text};

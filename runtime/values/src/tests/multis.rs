@@ -1,5 +1,8 @@
 //! Lists: growth, removal, sorting.
 
+// SAFETY, for the whole module: every object is made by the test that uses it, as what it is used as, and lives until
+// that test gives up its reference; nothing else runs on the test's heap.
+
 use super::Random;
 use crate::multi;
 use crate::testing::{World, add_type, fixed_shapes};

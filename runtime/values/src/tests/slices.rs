@@ -1,6 +1,9 @@
 //! The cycle collector in steps: what the program does between two of them, in every way that a reference can leave its
 //! place.
 
+// SAFETY, for the whole module: every object is made by the test that uses it, as what it is used as, and lives until
+// that test gives up its reference; nothing else runs on the test's heap.
+
 use super::Random;
 use super::cycles::{
     ANY, KIDS, LINKS, MAYBE, NAMES, NEXT, NODE, NODE_CLASS, PREV, check_reached, get, link, node, set, shapes,

@@ -1,5 +1,8 @@
 //! Texts: concatenation, appending in place, comparison.
 
+// SAFETY, for the whole module: every object is made by the test that uses it, as what it is used as, and lives until
+// that test gives up its reference; nothing else runs on the test's heap.
+
 use crate::object;
 use crate::testing::{World, fixed_shapes};
 use crate::text::{self, Builder, Part};
