@@ -26,13 +26,16 @@ def finish(gate):
 
 
 class Server:
-    """A program that prints `listening on ADDRESS:PORT`, with counters on; always ended by its own pid."""
+    """A program that prints `listening on ADDRESS:PORT`, with counters on; always ended by its own pid. `path` names an
+    executable, or what `woc run` takes."""
 
     def __init__(self, leg, path, *args, env={}, files=(4096, 4096)):
         self.err = tempfile.NamedTemporaryFile(mode="w+", suffix=".err", delete=False)
         limit = lambda: resource.setrlimit(resource.RLIMIT_NOFILE, files)
-        self.p = subprocess.Popen([WOC, "run", path, *(["--", *args] if args else [])], stdout=subprocess.PIPE,
-                                  stderr=self.err, env=dict(os.environ, WO_STATS="1", **env), preexec_fn=limit)
+        built = os.path.isfile(path) and os.access(path, os.X_OK)
+        command = [path, *args] if built else [WOC, "run", path, *(["--", *args] if args else [])]
+        self.p = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=self.err,
+                                  env=dict(os.environ, WO_STATS="1", **env), preexec_fn=limit)
         atexit.register(lambda: self.p.poll() is None and self.p.kill())
         line = self.p.stdout.readline().decode()
         if not line.startswith("listening on "):
