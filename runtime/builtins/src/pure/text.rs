@@ -137,7 +137,12 @@ fn offset(found: Option<usize>) -> i64 {
 
 pub(super) extern "C" fn index_of(ctx: *mut Ctx, t: *mut Obj, needle: *mut Obj) -> i64 {
     // SAFETY: see the module.
-    entry(ctx, |_| offset(unsafe { memmem::find(bytes(t), bytes(needle)) }))
+    entry(ctx, |_| unsafe {
+        offset(match bytes(needle) {
+            [byte] => memchr::memchr(*byte, bytes(t)),
+            needle => memmem::find(bytes(t), needle),
+        })
+    })
 }
 
 pub(super) extern "C" fn last_index_of(ctx: *mut Ctx, t: *mut Obj, needle: *mut Obj) -> i64 {
