@@ -297,5 +297,30 @@ same("P128", "served when descriptors are free again", 200, a.ask("/show")[0])
 check("P129", "the limit is logged once", a.log().count("descriptor limit") == 1, a.log()[-300:])
 a.stop("P130", "stop")
 
+# --- an app per connection, and no memory for all of them (3.9) ---
+a = Server("P200", "tests/apps/crowded", env={"WO_HEAP_MB": "48"})
+before = a.fds()
+crowd = [a.connect(3) for _ in range(40)]
+for s in crowd:
+    s.sendall(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+answers = []
+for s in crowd:
+    try:
+        answers.append(s.recv(12))
+    except ConnectionResetError:
+        answers.append(b"")
+check("P200", "connections beyond the memory are closed, the others served",
+      0 < answers.count(b"HTTP/1.1 200") < 40 and set(answers) == {b"HTTP/1.1 200", b""}, answers)
+for s in crowd:
+    s.close()
+for _ in range(100):
+    if a.fds() <= before:
+        break
+    time.sleep(0.05)
+same("P201", "their descriptors are given back", before, a.fds())
+same("P202", "then there is room again", (200, "100000"), a.ask("/")[::2])
+check("P203", "and the log says why", "porch: app not built: trap=4 at build:" in a.log() or "porch: connection dropped: trap=4" in a.log(), a.log()[-300:])
+a.stop("P204", "stop")
+
 finish("porch")
 PY
