@@ -2,11 +2,12 @@
 # Acceptance gate of porch itself: tests/apps/probe, an app with every hook and builder, driven by real clients.
 # usage: scripts/porch-accept.sh   (WOC names the compiler; default: target/release/woc, built when missing)
 # Prints `ok <leg> <name>` or `FAIL <leg> <name> -- <why>`, then `porch: N checks, M failures`; exit 0 iff M = 0.
-. "$(dirname "$0")/gate.sh" P00 python3
+. "$(dirname "$0")/gate.sh" P00 python3 curl
 exec python3 - <<'PY'
 import os, re, signal, socket, struct, sys, threading, time
 
 sys.path.insert(0, "scripts")
+import porch_http
 from gate import Server, check, drain, finish, of, parse, same
 
 
@@ -296,6 +297,9 @@ t = time.time()
 same("P128", "served when descriptors are free again", 200, a.ask("/show")[0])
 check("P129", "the limit is logged once", a.log().count("descriptor limit") == 1, a.log()[-300:])
 a.stop("P130", "stop")
+
+# --- forms, authentication, negotiation, guards, files (2.2 to 2.6, 7): P140 to P189 ---
+porch_http.run()
 
 # --- problem details (3.6) ---
 a = Probe()
