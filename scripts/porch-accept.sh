@@ -255,15 +255,16 @@ a.stop("P121", "stop")
 # Without huge pages, whose 2 MiB come and go by themselves; the first connections also outlast what compiling left.
 a = Probe({"MIMALLOC_ALLOW_THP": "0"})
 one = b"GET /boom HTTP/1.1\r\nHost: a\r\n\r\n", b"GET /show HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
-for i in range(2400):
-    a.raw(one[i % 2])
-time.sleep(0.3)
-before = a.rss(), a.fds()
-for i in range(4000):
-    a.raw(one[i % 2])
-time.sleep(0.3)
-after = a.rss(), a.fds()
-check("P122", "memory and descriptors flat over 4,000 connections", after[0] < before[0] + 1024 and after[1] <= before[1], (before, after))
+# Pages that wait to be given back come on top of what is used, so that the least of some waves counts.
+waves = []
+for wave in range(8):
+    for i in range(800):
+        a.raw(one[i % 2])
+    time.sleep(0.1)
+    waves.append((a.rss(), a.fds()))
+least = lambda part, i: min(w[i] for w in part)
+check("P122", "memory and descriptors flat over 4,000 connections",
+      least(waves[5:], 0) < least(waves[2:5], 0) + 1024 and least(waves[5:], 1) <= least(waves[2:5], 1), waves)
 lazy = [a.connect() for _ in range(10)]
 for s in lazy:
     s.sendall(b"GET /big HTTP/1.1\r\nHost: a\r\n\r\n")
@@ -300,6 +301,25 @@ a.stop("P130", "stop")
 
 # --- forms, authentication, negotiation, guards, files (2.2 to 2.6, 7): P140 to P189 ---
 porch_http.run()
+
+# --- problem details (3.6) ---
+a = Probe()
+PROBLEM = "application/problem+json"
+for leg, accept, want in [("P210", PROBLEM, True), ("P211", "text/html, Application/Problem+JSON;q=0.5", True), ("P212", "*/*", False),
+                          ("P213", "application/*", False), ("P214", PROBLEM + ";q=0", False), ("P215", "application/problem+jsonx", False)]:
+    s, h, b = a.ask("/nowhere", "Accept: " + accept)
+    form = (PROBLEM, "accept", '{"type":"about:blank","title":"Not Found","status":404,"detail":"not found"}')
+    plain = ("application/json", "", '{"error":"not found"}')
+    same(leg, f"404 for {accept}", (404, *(form if want else plain)), (s, of(h, "content-type"), of(h, "vary"), b))
+s, h, b = a.ask("/boom", "Accept: " + PROBLEM)
+id = of(h, "x-request-id")
+same("P216", "a trap, with the request's id", (500, PROBLEM, f'{{"type":"about:blank","title":"Internal Server Error","status":500,"detail":"internal error","request_id":"{id}"}}'),
+     (s, of(h, "content-type"), b))
+same("P217", "a refusal after the head was read", (413, PROBLEM), (lambda s, h, b: (s, of(h, "content-type")))(*a.ask("/echo", "Accept: " + PROBLEM, "Content-Length: 1048577", method="POST")))
+same("P218", "an error that is not porch's", (599, "", "oops"), (lambda s, h, b: (s, of(h, "content-type"), b))(*a.ask("/status/599", "Accept: " + PROBLEM)))
+same("P219", "JSON that is no error", (200, "application/json", "{}"), (lambda s, h, b: (s, of(h, "content-type"), b))(*a.ask("/build/ok_json", "Accept: " + PROBLEM)))
+same("P220", "detail is escaped", '{"type":"about:blank","title":"Bad Request","status":400,"detail":"a \\"b\\"\\n"}', a.ask("/build/bad_request", "Accept: " + PROBLEM)[2])
+a.stop("P221", "stop")
 
 # --- an app per connection, and no memory for all of them (3.9) ---
 a = Server("P200", "tests/apps/crowded", env={"WO_HEAP_MB": "48"})
