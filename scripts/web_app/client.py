@@ -1,5 +1,5 @@
 """The storefront under test and its clients."""
-import os, re, threading, time
+import re, threading, time
 
 import gate
 from gate import Server, of
@@ -10,11 +10,11 @@ JSON = "Content-Type: application/json"
 
 
 class Shop(Server):
-    """The storefront with a store of its own, or one that another has left."""
+    """The storefront, `program`, with a store of its own or one that another has left."""
 
-    def __init__(self, app, data, files=(8192, 8192), port="0", **env):
+    def __init__(self, program, data, files=(8192, 8192), port="0", **env):
         env = {"WA_TOKEN": TOKEN, "WA_IDLE_MS": "600", "WO_DATA": data, **env}
-        super().__init__("W7", os.path.join(app, "target", "web-app"), port, env=env, files=files)
+        super().__init__("start", program, port, env=env, files=files)
 
     def get(self, target, *fields, method="GET", body=b"", **head):
         """Status, header pairs, body of one request on a connection of its own; the length must be what the head says."""

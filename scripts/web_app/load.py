@@ -96,8 +96,8 @@ def soak_leg(a):
     same("W50", "served on", 200, a.get("/products/mug")[0])
 
 
-def descriptor_leg(app, data):
-    a = Shop(app, data, files=(64, 64), WO_SHARDS="2", WA_IDLE_MS="20000")
+def descriptor_leg(program, data):
+    a = Shop(program, data, files=(64, 64), WO_SHARDS="2", WA_IDLE_MS="20000")
     idle = [a.connect() for _ in range(100)]
     check("W51", "the limit is reached", within(5, lambda: a.fds() >= 60), a.fds())
     time.sleep(0.5)
@@ -115,13 +115,13 @@ def orders(data):
     return len(out.splitlines()) if status == 0 else out
 
 
-def restart_legs(app, a, data, port):
+def restart_legs(program, a, data, port):
     idle = [a.connect() for _ in range(50)]
     same("W53", "served beside 50 idle ones", 200, a.get("/products")[0])
     a.stop("W53", "SIGTERM with idle connections", busy=True)
     [s.close() for s in idle]
     before = orders(data)
-    a = Shop(app, data, port=port)
+    a = Shop(program, data, port=port)
     check("W54", "the rows are there after a restart", '"name":"mug","price":9.99,"stock":5' in a.get("/products")[2], a.get("/products"))
     order = lambda qty, key: post(a, "/orders", json.dumps({"product": "mug", "qty": qty}), f'Idempotency-Key: "{key}"')
     first, second, other = order(1, "k1"), order(1, "k1"), order(2, "k1")
@@ -131,7 +131,7 @@ def restart_legs(app, a, data, port):
     same("W55", "another order under the key", (422, '{"error":"idempotency key reused with a different request"}'), other[::2])
     a.stop("W55", "stops")
     same("W55", "one row more", before + 1, orders(data))
-    a = Shop(app, data, port=port, WA_LIMIT="3")
+    a = Shop(program, data, port=port, WA_LIMIT="3")
     seen = [a.get("/products/mug") for _ in range(4)]
     same("W56", "the fourth is refused", [200, 200, 200, 429], [s for s, h, b in seen])
     same("W56", "what remains", ["2", "1", "0", "0"], [of(h, "x-ratelimit-remaining") for s, h, b in seen])
