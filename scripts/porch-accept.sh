@@ -297,5 +297,49 @@ same("P128", "served when descriptors are free again", 200, a.ask("/show")[0])
 check("P129", "the limit is logged once", a.log().count("descriptor limit") == 1, a.log()[-300:])
 a.stop("P130", "stop")
 
+# --- problem details (3.6) ---
+a = Probe()
+PROBLEM = "application/problem+json"
+for leg, accept, want in [("P210", PROBLEM, True), ("P211", "text/html, Application/Problem+JSON;q=0.5", True), ("P212", "*/*", False),
+                          ("P213", "application/*", False), ("P214", PROBLEM + ";q=0", False), ("P215", "application/problem+jsonx", False)]:
+    s, h, b = a.ask("/nowhere", "Accept: " + accept)
+    form = (PROBLEM, "accept", '{"type":"about:blank","title":"Not Found","status":404,"detail":"not found"}')
+    plain = ("application/json", "", '{"error":"not found"}')
+    same(leg, f"404 for {accept}", (404, *(form if want else plain)), (s, of(h, "content-type"), of(h, "vary"), b))
+s, h, b = a.ask("/boom", "Accept: " + PROBLEM)
+id = of(h, "x-request-id")
+same("P216", "a trap, with the request's id", (500, PROBLEM, f'{{"type":"about:blank","title":"Internal Server Error","status":500,"detail":"internal error","request_id":"{id}"}}'),
+     (s, of(h, "content-type"), b))
+same("P217", "a refusal after the head was read", (413, PROBLEM), (lambda s, h, b: (s, of(h, "content-type")))(*a.ask("/echo", "Accept: " + PROBLEM, "Content-Length: 1048577", method="POST")))
+same("P218", "an error that is not porch's", (599, "", "oops"), (lambda s, h, b: (s, of(h, "content-type"), b))(*a.ask("/status/599", "Accept: " + PROBLEM)))
+same("P219", "JSON that is no error", (200, "application/json", "{}"), (lambda s, h, b: (s, of(h, "content-type"), b))(*a.ask("/build/ok_json", "Accept: " + PROBLEM)))
+same("P220", "detail is escaped", '{"type":"about:blank","title":"Bad Request","status":400,"detail":"a \\"b\\"\\n"}', a.ask("/build/bad_request", "Accept: " + PROBLEM)[2])
+a.stop("P221", "stop")
+
+# --- an app per connection, and no memory for all of them (3.9) ---
+a = Server("P200", "tests/apps/crowded", env={"WO_HEAP_MB": "48"})
+before = a.fds()
+crowd = [a.connect(3) for _ in range(40)]
+for s in crowd:
+    s.sendall(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+answers = []
+for s in crowd:
+    try:
+        answers.append(s.recv(12))
+    except ConnectionResetError:
+        answers.append(b"")
+check("P200", "connections beyond the memory are closed, the others served",
+      0 < answers.count(b"HTTP/1.1 200") < 40 and set(answers) == {b"HTTP/1.1 200", b""}, answers)
+for s in crowd:
+    s.close()
+for _ in range(100):
+    if a.fds() <= before:
+        break
+    time.sleep(0.05)
+same("P201", "their descriptors are given back", before, a.fds())
+same("P202", "then there is room again", (200, "100000"), a.ask("/")[::2])
+check("P203", "and the log says why", "porch: app not built: trap=4 at build:" in a.log() or "porch: connection dropped: trap=4" in a.log(), a.log()[-300:])
+a.stop("P204", "stop")
+
 finish("porch")
 PY
