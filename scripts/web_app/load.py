@@ -1,9 +1,9 @@
 """Legs W46 to W56: time, load, descriptors, restarts."""
-import json, re, time
+import json, re, threading, time
 
 from gate import check, drain, of, same
 from web_app.catalogue import post
-from web_app.client import Lag, Shop, at_once, request, whole, within
+from web_app.client import JSON, Lag, Shop, answer, at_once, request, whole, within
 from web_app.workspace import woc
 
 
@@ -24,6 +24,12 @@ def silence_legs(a):
             t = time.monotonic()
             out, took = drain(s), time.monotonic() - t
         check("W47", "silence is closed without a byte", out == b"" and 0.5 <= took <= 2.5 + lag.worst, (out, took))
+        with a.connect() as s:
+            s.sendall(request("GET", "/files/x"))
+            first = answer(s)
+            t = time.monotonic()
+            out, took = drain(s), time.monotonic() - t
+        check("W47", "so is silence after an answer", first.endswith(b"path=x") and out == b"" and 0.5 <= took <= 2.5 + lag.worst, (first, out, took))
         with a.connect() as s:
             t = time.monotonic()
             s.sendall(b"GET /products HTTP/1.1\r\nHost: a\r\n")
@@ -115,11 +121,43 @@ def orders(data):
     return len(out.splitlines()) if status == 0 else out
 
 
+def stop_leg(program, data, port):
+    """A request that was executed is answered, also while the server stops."""
+    before = orders(data)
+    a = Shop(program, data, port=port)
+    order = request("POST", "/orders", JSON, body=b'{"product":"mug","qty":1}')
+    stopped = threading.Event()
+
+    def client():
+        done = 0
+        with a.connect() as s:
+            while True:
+                try:
+                    s.sendall(order)
+                    out = answer(s)
+                except OSError:
+                    return done, b""
+                if not out.startswith(b"HTTP/1.1 201 ") or not out.endswith(b'{"ok":true}'):
+                    return done, out
+                done += 1
+
+    def stop():
+        time.sleep(0.3)
+        a.stop("W53", "SIGTERM under load", busy=True)
+        stopped.set()
+
+    seen = at_once([client] * 16 + [stop])[:-1]
+    done = sum(n for n, _ in seen)
+    check("W53", "no answer is cut", stopped.is_set() and done > 16 and not any(out for _, out in seen), seen)
+    same("W53", "what was executed was answered", before + done, orders(data))
+
+
 def restart_legs(program, a, data, port):
     idle = [a.connect() for _ in range(50)]
     same("W53", "served beside 50 idle ones", 200, a.get("/products")[0])
     a.stop("W53", "SIGTERM with idle connections", busy=True)
     [s.close() for s in idle]
+    stop_leg(program, data, port)
     before = orders(data)
     a = Shop(program, data, port=port)
     check("W54", "the rows are there after a restart", '"name":"mug","price":9.99,"stock":5' in a.get("/products")[2], a.get("/products"))
