@@ -2,6 +2,7 @@
 import atexit, os, shutil, subprocess, tempfile
 
 from gate import WOC
+from web_app.probes import PORCH
 
 EXAMPLES = os.path.join("docs", "examples")
 PATH_DEP = 'porch = { path = "../porch" }'
@@ -11,7 +12,8 @@ GIT = dict(os.environ, GIT_CONFIG_GLOBAL=os.devnull, GIT_CONFIG_NOSYSTEM="1", GI
 
 
 def copy(name, to):
-    shutil.copytree(os.path.join(EXAMPLES, name), to, ignore=shutil.ignore_patterns("target", ".wo-*", "wo.lock", "data"))
+    source = PORCH if name == "porch" else os.path.join(EXAMPLES, name)
+    shutil.copytree(source, to, ignore=shutil.ignore_patterns("target", ".wo-*", "wo.lock", "data"))
 
 
 class Workspace:
