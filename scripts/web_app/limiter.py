@@ -2,8 +2,8 @@
 keypool.wo. Effects are counted in rows. `run()` runs all of them, `run("W64")` one."""
 import os, re, subprocess, tempfile, threading, time
 
-from gate import check, drain, of, parse, same
-from web_app.probes import Probe, build, legs
+from gate import WOC, check, drain, of, parse, same
+from web_app.probes import PORCH, Probe, build, legs
 
 MINUTE = 60_000_000
 REFUSED = '{"error":"rate limit exceeded"}'
@@ -56,6 +56,14 @@ def burst(a, target, *fields):
 
 def remaining(answer):
     return int(of(answer[1], "x-ratelimit-remaining") or -1)
+
+
+def w6b(leg):
+    """What is traced may not go into messages; a pool is, as any number of middlewares hold one."""
+    for path in [PORCH, *(os.path.dirname(os.path.dirname(build(p)[0])) for p in ["keypool", "limiter", "idem"])]:
+        out = subprocess.run([WOC, "dump", "gc", path], capture_output=True, text=True)
+        traced = {l.split()[0] for l in out.stdout.splitlines() if l.split()[1] == "gc"}
+        check(leg, f"Pool alone is traced, {os.path.basename(path)}", out.returncode == 0 and traced == {"Pool"}, out.stdout + out.stderr)
 
 
 def w60(leg):
@@ -378,7 +386,7 @@ def w73(leg):
     a.stop(leg, "stop")
 
 
-LEGS = {f"W{n}": globals()[f"w{n}"] for n in range(60, 74)}
+LEGS = {"W6b": w6b} | {f"W{n}": globals()[f"w{n}"] for n in range(60, 74)}
 
 
 def run(*only):
