@@ -59,7 +59,7 @@ class Server:
         self.port = int(line.rsplit(":", 1)[1])
 
     def log(self):
-        with open(self.err.name) as f:
+        with open(self.err.name, errors="backslashreplace") as f:
             return f.read()
 
     def connect(self, timeout=15):
