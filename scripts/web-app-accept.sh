@@ -14,9 +14,10 @@ import sys
 
 sys.path.insert(0, "scripts")
 import gate
-from web_app import limiter, storefront
+from web_app import idempotent, limiter, storefront
 
 storefront.run()
 limiter.run()
+idempotent.run()
 gate.finish("web-app")
 PY
