@@ -2,11 +2,12 @@
 # Acceptance gate of porch itself: tests/apps/probe, an app with every hook and builder, driven by real clients.
 # usage: scripts/porch-accept.sh   (WOC names the compiler; default: target/release/woc, built when missing)
 # Prints `ok <leg> <name>` or `FAIL <leg> <name> -- <why>`, then `porch: N checks, M failures`; exit 0 iff M = 0.
-. "$(dirname "$0")/gate.sh" P00 python3
+. "$(dirname "$0")/gate.sh" P00 python3 curl
 exec python3 - <<'PY'
 import os, re, signal, socket, struct, sys, threading, time
 
 sys.path.insert(0, "scripts")
+import porch_http
 from gate import Server, check, drain, finish, of, parse, same
 
 
@@ -345,15 +346,16 @@ a.stop("P121", "stop")
 # Without huge pages, whose 2 MiB come and go by themselves; the first connections also outlast what compiling left.
 a = Probe({"MIMALLOC_ALLOW_THP": "0"})
 one = b"GET /boom HTTP/1.1\r\nHost: a\r\n\r\n", b"GET /show HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
-for i in range(2400):
-    a.raw(one[i % 2])
-time.sleep(0.3)
-before = a.rss(), a.fds()
-for i in range(4000):
-    a.raw(one[i % 2])
-time.sleep(0.3)
-after = a.rss(), a.fds()
-check("P122", "memory and descriptors flat over 4,000 connections", after[0] < before[0] + 1024 and after[1] <= before[1], (before, after))
+# Pages that wait to be given back come on top of what is used, so that the least of some waves counts.
+waves = []
+for wave in range(8):
+    for i in range(800):
+        a.raw(one[i % 2])
+    time.sleep(0.1)
+    waves.append((a.rss(), a.fds()))
+least = lambda part, i: min(w[i] for w in part)
+check("P122", "memory and descriptors flat over 4,000 connections",
+      least(waves[5:], 0) < least(waves[2:5], 0) + 1024 and least(waves[5:], 1) <= least(waves[2:5], 1), waves)
 lazy = [a.connect() for _ in range(10)]
 for s in lazy:
     s.sendall(b"GET /big HTTP/1.1\r\nHost: a\r\n\r\n")
@@ -387,6 +389,9 @@ t = time.time()
 same("P128", "served when descriptors are free again", 200, a.ask("/show")[0])
 check("P129", "the limit is logged once", a.log().count("descriptor limit") == 1, a.log()[-300:])
 a.stop("P130", "stop")
+
+# --- forms, authentication, negotiation, guards, files (2.2 to 2.6, 7): P140 to P189 ---
+porch_http.run()
 
 # --- problem details (3.6) ---
 a = Probe()
