@@ -2,6 +2,7 @@
 
 use super::{Ptr, shim};
 use sched::sys;
+use std::sync::OnceLock;
 use values::ctx::{Ctx, entry};
 use values::object::Obj;
 
@@ -90,13 +91,18 @@ extern "C" fn ticks(_ctx: *mut Ctx) -> i64 {
     sys::boot_us()
 }
 
+/// No process outlives its boot, so one read is enough: rows are compared with this all the time.
+static BOOT_ID: OnceLock<String> = OnceLock::new();
+
 extern "C" fn boot_id(ctx: *mut Ctx) -> *mut Obj {
-    entry(ctx, |ctx| match std::fs::read_to_string("/proc/sys/kernel/random/boot_id") {
-        Ok(id) => Ptr(shim::text(ctx, id.trim_end().as_bytes())),
-        Err(e) => {
-            ctx.raise(abi::trap::IO, &sys::text(e.raw_os_error().unwrap_or(libc::EIO)));
-            Ptr::default()
+    entry(ctx, |ctx| {
+        if BOOT_ID.get().is_none() {
+            match std::fs::read_to_string("/proc/sys/kernel/random/boot_id") {
+                Ok(id) => drop(BOOT_ID.set(id.trim_end().to_owned())),
+                Err(e) => ctx.raise(abi::trap::IO, &sys::text(e.raw_os_error().unwrap_or(libc::EIO))),
+            }
         }
+        BOOT_ID.get().map_or_else(Ptr::default, |id| Ptr(shim::text(ctx, id.as_bytes())))
     })
     .0
 }
