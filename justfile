@@ -24,6 +24,21 @@ smoke:
 chat:
     scripts/chat-accept.sh
 
+# the storefront and porch's durable middleware against real clients
+web-app:
+    cargo build --release --quiet -p woc
+    scripts/web-app-accept.sh
+
+# four HTTP clients get the same answers of the storefront; the clients have to be there
+web-app-clients *ARGS:
+    cargo build --release --quiet -p woc
+    python3 scripts/storefront-clients.py --all {{ARGS}}
+
+# the storefront killed under load
+web-app-crash *ARGS:
+    cargo build --release --quiet -p woc
+    python3 scripts/storefront-crash.py --runs 50 {{ARGS}}
+
 # the fibers example
 fibers:
     scripts/fibers-accept.sh

@@ -7,8 +7,9 @@ compute: the kernels of bench/compute, woc run against peers/compute (Rust -O3);
 passes:  the kernels of bench/passes, each with one optimisation left out (WO_OPT) or beside a kernel that cannot have
          it, against itself, interleaved; ratio of the medians, above 1 where the optimisation helps. Not among those
          that run when none is named.
-http:    docs/examples/hello against an axum server with the same routes: server on core 0, wrk (64 keep-alive
-         connections) on core 1, servers interleaved; requests per second of server CPU time, ratio of the medians.
+http:    bench/http, an app of porch, beside axum, may_minihttp, Go's net/http and fastify: server on core 0, wrk (64
+         keep-alive connections) on core 1, servers interleaved; requests per second of server CPU time. `--only` picks
+         figures by name.
 compiler: process time of `woc check` on hello with porch and on generated programs of 10,000 and 100,000 lines (whose
          ratio shows whether checking is linear), and the time from exec to the line `listening` of hello, run and
          built, against node printing from a one-line file.
@@ -17,14 +18,15 @@ runtime: the programs of bench/actors (messages, calls, spawning, memory, switch
          none is named.
 store:   docs/examples/db-bench (rows, queries, loads, recovery) beside SQLite and redb on the same disk; `--only` picks
          figures by name. Not among those that run when none is named either.
-Needs cargo, and wrk for http; runtime does without a missing Go or Erlang and says so. Run it on an idle machine; it prints the spread so that noise shows.
+Needs cargo, and wrk for http; http and runtime do without missing peers and say so. Run it on an idle machine; it prints the spread so that noise shows.
 """
 import sys
 sys.dont_write_bytecode = True  # before the modules beside this file
-import argparse, math, os, re, shutil, statistics, subprocess, tempfile, time, urllib.request
+import argparse, math, os, shutil, statistics, subprocess, tempfile, time
+from porch import http
 from runtime import runtime
 from store import store
-from support import PEERS, ROOT, WOC, build, cpu_seconds, free_port
+from support import PEERS, ROOT, WOC, build
 
 
 def kernels(command, env=None):
@@ -80,53 +82,6 @@ def passes(runs):
         print(f"  {name:14s} {statistics.median(a) / statistics.median(b):6.2f}   {what:29s} {other:20s}"
               f" {statistics.median(a):7.1f} ms ({min(a):.1f}..{max(a):.1f})"
               f"   with {statistics.median(b):7.1f} ms ({min(b):.1f}..{max(b):.1f})")
-
-
-def serve_once(command, secs):
-    port = free_port()
-    server = subprocess.Popen(["taskset", "-c", "0"] + [c.replace("PORT", str(port)) for c in command], cwd=ROOT,
-                              stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    url = f"http://127.0.0.1:{port}/hello/bob"
-    try:
-        for _ in range(200):
-            try:
-                body = urllib.request.urlopen(url, timeout=1).read()
-                break
-            except OSError:
-                time.sleep(0.02)
-        else:
-            sys.exit(f"{command[0]} did not start")
-        if body != b'{"hello":"bob"}':
-            sys.exit(f"{command[0]} answered {body!r}")
-        wrk = ["taskset", "-c", "1", "wrk", "-t1", "-c64"]
-        subprocess.run(wrk + ["-d1s", url], capture_output=True, check=True)
-        before = cpu_seconds(server.pid)
-        out = subprocess.run(wrk + [f"-d{secs}s", url], capture_output=True, check=True, text=True).stdout
-        spent = cpu_seconds(server.pid) - before
-        if "Non-2xx" in out:
-            sys.exit(f"{command[0]}: {out}")
-        total = int(re.search(r"(\d+) requests in", out)[1])
-        return total / spent, float(re.search(r"Requests/sec:\s+([\d.]+)", out)[1])
-    finally:
-        server.terminate()
-        server.wait()
-
-
-def http(runs, secs):
-    if not shutil.which("wrk"):
-        sys.exit("http needs wrk (Debian package wrk)")
-    servers = {"hello": [WOC, "run", "docs/examples/hello", "--", "PORT"],
-               "axum": [os.path.join(PEERS, "target", "release", "peer-axum"), "PORT"]}
-    rows = {name: [] for name in servers}
-    for _ in range(runs):
-        for name, command in servers.items():
-            rows[name].append(serve_once(command, secs))
-    print(f"http: GET /hello/:name, 64 connections, {runs} x {secs} s, requests per second of server CPU time")
-    base = statistics.median(r[0] for r in rows["axum"])
-    for name, got in rows.items():
-        per_cpu = [r[0] for r in got]
-        print(f"  {name:6s} {statistics.median(per_cpu) / base:5.2f}   {statistics.median(per_cpu):9.0f}/cpu-s"
-              f" ({min(per_cpu):.0f}..{max(per_cpu):.0f})   {statistics.median(r[1] for r in got):9.0f}/s")
 
 
 MODULE = """-- Stock of warehouse {n}.
@@ -264,8 +219,8 @@ def main():
         compute(max(5, a.runs))
     if "passes" in what:
         passes(max(5, a.runs))
-    if "http" in what:
-        http(a.runs, a.secs)
+    if "http" in what and not http(max(6, a.runs), a.secs, a.only):
+        sys.exit(1)
     if "compiler" in what:
         compiler(max(5, a.runs))
     if "runtime" in what and not runtime(max(5, a.runs), a.only):

@@ -1,0 +1,96 @@
+"""The storefront under test and its clients."""
+import re, threading, time
+
+import gate
+from gate import Server, of
+
+TOKEN = "s3cr3t"
+AUTH = f"Authorization: Bearer {TOKEN}".encode()
+JSON = "Content-Type: application/json"
+
+
+class Shop(Server):
+    """The storefront, `program`, with a store of its own or one that another has left."""
+
+    def __init__(self, program, data, files=(8192, 8192), port="0", **env):
+        env = {"WA_TOKEN": TOKEN, "WA_IDLE_MS": "600", "WO_DATA": data, **env}
+        super().__init__("start", program, port, env=env, files=files)
+
+    def get(self, target, *fields, method="GET", body=b"", **head):
+        """Status, header pairs, body of one request on a connection of its own; the length must be what the head says."""
+        return whole(self.raw(request(method, target, *fields, "Connection: close", body=body, **head)), method)
+
+
+def request(method, target, *fields, body=b"", host="a", token=TOKEN, version="1.1"):
+    head = [f"{method} {target} HTTP/{version}", f"Host: {host}", f"Content-Length: {len(body)}", *fields]
+    if token:
+        head.append(f"Authorization: Bearer {token}")
+    return "".join(line + "\r\n" for line in head).encode("latin-1") + b"\r\n" + body
+
+
+def whole(raw, method="GET"):
+    status, headers, body = gate.parse(raw)
+    bodiless = method == "HEAD" or status in (204, 304)
+    length = 0 if bodiless else int(of(headers, "content-length") or -1)
+    return (status, headers, body) if len(body) == length else (0, headers, f"{len(body)} bytes of {length}: {raw[:500]!r}")
+
+
+def answer(s):
+    """One answer with a length, off a connection that stays."""
+    out = b""
+    while b"\r\n\r\n" not in out:
+        d = s.recv(1)
+        if not d:
+            return out
+        out += d
+    length = int(re.search(rb"(?i)\r\ncontent-length: (\d+)", out)[1])
+    while length:
+        d = s.recv(length)
+        if not d:
+            return out + b"<cut>"
+        out += d
+        length -= len(d)
+    return out
+
+
+class Lag:
+    """How late this machine wakes a thread that sleeps, at worst, while the block runs: what bounds on time are widened by."""
+
+    def __enter__(self):
+        self.worst, self.on = 0.0, True
+        self.thread = threading.Thread(target=self.watch)
+        self.thread.start()
+        return self
+
+    def watch(self):
+        while self.on:
+            t = time.monotonic()
+            time.sleep(0.01)
+            self.worst = max(self.worst, time.monotonic() - t - 0.01)
+
+    def __exit__(self, *_):
+        self.on = False
+        self.thread.join()
+
+
+def at_once(jobs):
+    """What each of the jobs gives, in threads that a barrier lets go together."""
+    barrier, out = threading.Barrier(len(jobs)), [None] * len(jobs)
+
+    def one(i):
+        barrier.wait()
+        out[i] = jobs[i]()
+
+    threads = [threading.Thread(target=one, args=(i,)) for i in range(len(jobs))]
+    [t.start() for t in threads]
+    [t.join() for t in threads]
+    return out
+
+
+def within(seconds, holds):
+    end = time.monotonic() + seconds
+    while not holds():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.05)
+    return True

@@ -1,0 +1,24 @@
+"""Legs W1 to W59, R01: the storefront, built as its users build it, with real clients on real sockets."""
+import os, threading
+
+from web_app import building, catalogue, load, routes, wire
+from web_app.client import Shop
+from web_app.workspace import Workspace
+
+
+def run():
+    space = Workspace()
+    app = building.build(space)
+    data = space.path("data")
+    port = os.environ.get("WA_PORT", "0")
+    program = os.path.join(app, "target", "web-app")
+    a = Shop(program, data, port=port)
+    full = threading.Thread(target=load.descriptor_leg, args=(program, space.path("data-51")))
+    full.start()
+    catalogue.legs(a)
+    routes.legs(a)
+    wire.legs(a)
+    load.legs(a)
+    load.restart_legs(program, a, data, port)
+    full.join()
+    building.legs(space, app)
