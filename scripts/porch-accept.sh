@@ -229,6 +229,97 @@ time.sleep(0.3)
 same("P112", "after 200 resets", 200, a.ask("/show")[0])
 check("P113", "a vanished client is not an error", "trap=9" not in a.log(), a.log()[-300:])
 
+# --- answers to pipelined requests (3.3, 3.6) ---
+def segments(s):
+    """Segments with data that came: `tcpi_data_segs_in` of `struct tcp_info`."""
+    return struct.unpack_from("I", s.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 256), 152)[0]
+
+
+def answers(s, n):
+    """What comes until there are `n` answers of `/first/x` or `/slow`, or an end."""
+    out = b""
+    while len(re.findall(rb"\r\n\r\n(?:first|slow)", out)) < n:
+        d = s.recv(65536)
+        if not d:
+            break
+        out += d
+    return out
+
+
+one = b"GET /first/x HTTP/1.1\r\nHost: a\r\n\r\n"
+with a.connect() as s:
+    s.sendall(one * 64)
+    out = answers(s, 64)
+    check("P230", "answers to requests that came together share writes", out.count(b"HTTP/1.1 200") == 64 and segments(s) < 64, (out[-200:], segments(s)))
+for leg, name, first, second in [
+    ("P231", "an answer does not wait for the rest of a head", one[:9], one[9:]),
+    ("P232", "an answer does not wait for a body", b"POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nfi", b"rst"),
+    ("P233", "an answer does not wait for a chunk", b"POST /echo HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nfi", b"rst\r\n0\r\n\r\n"),
+]:
+    with a.connect() as s:
+        s.sendall(one + first)
+        out = answers(s, 1)
+        s.sendall(second)
+        check(leg, name, out.count(b"HTTP/1.1 200") == 1 and answers(s, 1).count(b"HTTP/1.1 200") == 1, out)
+with a.connect() as s:
+    s.sendall(b"GET /slow HTTP/1.1\r\nHost: a\r\n\r\n" * 2)
+    out = answers(s, 2)
+    check("P234", "nor for a handler that takes its time", out.count(b"slow") == 2 and segments(s) == 2, (out, segments(s)))
+with a.connect() as s:
+    s.sendall(one + b"POST /echo HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 5\r\n\r\n")
+    out = answers(s, 1)
+    while b"100 Continue" not in out:
+        out += s.recv(65536)
+    s.sendall(b"first")
+    out += answers(s, 1)
+    check("P235", "an answer stands before 100 Continue", re.findall(rb"HTTP/1.1 (\d+)", out) == [b"200", b"100", b"200"], out)
+with a.connect() as s:
+    s.sendall(one + b"GET /take HTTP/1.1\r\nHost: a\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\nmore")
+    out = drain(s)
+    check("P236", "an answer stands before what a handler writes", out.startswith(b"HTTP/1.1 200") and out.count(b"HTTP/1.1 200") == 1 and out.endswith(b"raw:/take"), out)
+for leg, name, last in [("P237", "a refusal", b"BAD\r\n\r\n"), ("P238", "a trap", b"GET /boom HTTP/1.1\r\nHost: a\r\n\r\n")]:
+    with a.connect() as s:
+        s.sendall(one * 3 + last + one)
+        out = drain(s)
+        check(leg, f"answers before {name} are sent", out.count(b"\r\n\r\nfirst") == 3 and out.count(b"HTTP/1.1") == 4, out)
+with a.connect() as s:
+    s.sendall(one * 3 + one[:20])
+    s.shutdown(socket.SHUT_WR)
+    out = drain(s)
+    check("P239", "answers before an end of the stream are sent", out.count(b"\r\n\r\nfirst") == 3, out)
+
+
+# --- an answer does not depend on how the request came (3.1) ---
+def slowly(data, size):
+    s = a.connect()
+    with s:
+        try:
+            for at in range(0, len(data), size):
+                s.sendall(data[at:at + size])
+                time.sleep(0.0005)
+        except OSError:
+            pass
+        return drain(s)
+
+
+head = lambda line, *fields: "\r\n".join([line, *fields, "Connection: close", "", ""]).encode()
+for n, (name, data) in enumerate([
+    ("a good head", head("GET /first/x HTTP/1.1", "Host: a", "X: 1", "X:  2\t ")),
+    ("empty lines before it", b"\r\n\r\n" + head("GET /first/x HTTP/1.1", "Host: a")),
+    ("five of them", b"\r\n" * 5 + head("GET /first/x HTTP/1.1", "Host: a")),
+    ("a bare line feed behind another version", b"GET /first/x HTTP/2.0\r\nA: b\nHost: a\r\n\r\n"),
+    ("a bad field before too many", head("GET /first/x HTTP/1.1", "Host: a", "bad line", *["X: 1"] * 120)),
+    ("a bad field before a large head", head("GET /first/x HTTP/1.1", "Host: a", "bad line", *["X: " + "x" * 3000] * 30)),
+    ("two blanks in a long line", head("GET  /first/" + "x" * 9000 + " HTTP/1.1", "Host: a")),
+    ("a long line of another version", head("GET /first/" + "x" * 9000 + " HTTP/3.0", "Host: a")),
+    ("a carriage return at the start of a field", head("GET /first/x HTTP/1.1", "Host: a", "\rX: 1")),
+    ("a head that ends early", b"GET /first/x HTTP/1.1\r\n\r\nHost: a\r\n\r\n"),
+    ("a version cut short", b"GET /first/x HTTP/1.\r\n\r\n"),
+    ("no version", b"GET /first/x\r\n\r\n"),
+]):
+    whole = a.raw(data)
+    same(f"P{240 + n}", f"{name}, whole and in pieces", (parse(whole)[0], parse(whole)[2]), (lambda r: (parse(r)[0], parse(r)[2]))(slowly(data, max(1, len(data) // 600))))
+
 # --- handlers that misbehave ---
 for leg, target in [("P114", "/recurse"), ("P115", "/boom")]:
     s, h, b = a.ask(target)

@@ -10,6 +10,7 @@ use crate::reactor::Reactor;
 use crate::shard::Shard;
 use crate::sys;
 use std::collections::{BTreeSet, VecDeque};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// A descriptor that more actors than these have used is not closed by the death of one.
@@ -20,6 +21,8 @@ pub struct Descriptor {
     pub handle: i64,
     /// Inherited: shared with other processes, so it stays blocking and is only used when ready.
     pub inherited: bool,
+    /// The calls of sockets, which take a shorter way through the kernel, have not failed on it yet.
+    socket: AtomicBool,
     state: Mutex<State>,
 }
 
@@ -52,7 +55,37 @@ impl Descriptor {
     #[must_use]
     pub fn new(fd: i32, handle: i64, inherited: bool, holder: u64) -> Descriptor {
         let state = State { holder, ..State::default() };
-        Descriptor { fd, handle, inherited, state: Mutex::new(state) }
+        Descriptor { fd, handle, inherited, socket: AtomicBool::new(!inherited), state: Mutex::new(state) }
+    }
+
+    /// Reads into `room` what is there; how much. Gives the error number on failure.
+    pub fn read(&self, room: &mut [u8]) -> Result<usize, i32> {
+        let (at, n) = (room.as_mut_ptr().cast(), room.len());
+        // SAFETY: the slice is writable for its length.
+        self.by_socket(
+            || unsafe { libc::recv(self.fd, at, n, 0) },
+            || unsafe { libc::read(self.fd, at, n) },
+        )
+    }
+
+    /// Writes what it takes at once of `bytes`; how many. Gives the error number on failure.
+    pub fn write(&self, bytes: &[u8]) -> Result<usize, i32> {
+        let (at, n) = (bytes.as_ptr().cast(), bytes.len());
+        // SAFETY: the slice is readable for its length.
+        self.by_socket(
+            || unsafe { libc::send(self.fd, at, n, libc::MSG_NOSIGNAL) },
+            || unsafe { libc::write(self.fd, at, n) },
+        )
+    }
+
+    fn by_socket(&self, socket: impl FnMut() -> isize, other: impl FnMut() -> isize) -> Result<usize, i32> {
+        if self.socket.load(Ordering::Relaxed) {
+            match sys::uninterrupted(socket) {
+                Err(libc::ENOTSOCK) => self.socket.store(false, Ordering::Relaxed),
+                done => return done,
+            }
+        }
+        sys::uninterrupted(other)
     }
 
     pub fn state(&self) -> MutexGuard<'_, State> {

@@ -136,8 +136,7 @@ pub fn read(ctx: &mut Ctx, handle: i64, max: i64, ms: Option<i64>) -> *mut Obj {
         };
         let ready = if d.inherited { sys::poll(d.fd, libc::POLLIN, 0) } else { !drained || last || want == 0 };
         if ready {
-            // SAFETY: `scratch` has room for `want` bytes.
-            let result = sys::uninterrupted(|| unsafe { libc::read(d.fd, s.scratch.as_mut_ptr().cast(), want) });
+            let result = d.read(s.scratch.get_mut(..want).unwrap_or_default());
             let mut state = d.state();
             match result {
                 Ok(n) => {
@@ -294,7 +293,7 @@ fn write_owned(ctx: &mut Ctx, handle: i64, text: *const Obj, deadline: u64, with
             shard(ctx).out.flush();
             stderr::flush();
         }
-        let written = if d.inherited { output::write_ready(d.fd, left) } else { sys::write(d.fd, left) };
+        let written = if d.inherited { output::write_ready(d.fd, left) } else { d.write(left) };
         if let Some(n) = unless_waiting(ctx, written)? {
             done += n;
             if left.is_empty() {

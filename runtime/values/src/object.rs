@@ -4,6 +4,7 @@
 //! bounded stack. What a word in an object means is read from the image's `Plans`, derived once from the `Shapes`.
 
 use crate::ctx::{Ctx, Heap};
+use crate::pool::Pool;
 use crate::{cycles, map, multi, shape, text};
 use abi::desc::{Shapes, TypeDesc, TypeIdx};
 use abi::layout::{FIRST_CLASS, IMMORTAL, KIND_BYTES, KIND_MAP, KIND_MULTI, KIND_TEXT, QUIET};
@@ -396,6 +397,19 @@ pub unsafe fn raw_free(ctx: &mut Ctx, place: *mut u8, bytes: usize) {
 pub unsafe fn raw_realloc(ctx: &mut Ctx, place: *mut u8, old: usize, new: usize) -> *mut u8 {
     // SAFETY: a context always points at the heap of its shard.
     let heap = unsafe { &mut *ctx.heap };
+    if Pool::keeps(old) && Pool::keeps(new) {
+        let moved = try_alloc(heap, new, charge);
+        if moved.is_null() {
+            out_of_memory(ctx);
+        } else {
+            // SAFETY: the caller's promise; the new block is another one, and both are as long as what is copied.
+            unsafe {
+                moved.copy_from_nonoverlapping(place, old.min(new));
+                give_back(heap, place, old);
+            }
+        }
+        return moved;
+    }
     if Layout::from_size_align(new, 8).is_ok() && charge(heap, new as i64) {
         // SAFETY: `place` has this layout by the caller's promise, and `new` has just been found to be a valid size.
         let moved = unsafe { std::alloc::realloc(place, Layout::from_size_align_unchecked(old, 8), new) };

@@ -8,12 +8,16 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 /// Largest block kept, in bytes; blocks are multiples of `STEP` and of that alignment.
-const LARGEST: usize = 64;
+const LARGEST: usize = 256;
 const STEP: usize = 8;
 const SIZES: usize = LARGEST / STEP + 1;
-/// Blocks in a full magazine, and most full ones in the depot for each size.
-const FULL: u32 = 256;
-const MOST: usize = 64;
+/// Most blocks in a magazine, and most bytes of them.
+const BLOCKS: usize = 256;
+const BYTES: usize = 16 << 10;
+/// Most bytes in the full magazines of the depot: of each size that messages are made of, and of each larger size.
+const SHARED: usize = 1 << 20;
+const SHARED_LARGE: usize = 128 << 10;
+const SMALL: usize = 64;
 
 /// A free block: the next one, in its first word.
 type Block = *mut u8;
@@ -51,9 +55,9 @@ impl Depot {
     }
 
     /// The magazine comes back when there are enough.
-    fn put(&self, magazine: Magazine) -> Option<Magazine> {
+    fn put(&self, magazine: Magazine, most: usize) -> Option<Magazine> {
         let mut full = self.full.lock().unwrap_or_else(PoisonError::into_inner);
-        if full.len() >= MOST || full.try_reserve(1).is_err() {
+        if full.len() >= most || full.try_reserve(1).is_err() {
             return Some(magazine);
         }
         full.push(magazine);
@@ -87,7 +91,26 @@ fn size(bytes: usize) -> Option<usize> {
     kept.then_some(bytes / STEP)
 }
 
+/// Blocks in a full magazine.
+#[inline]
+const fn full(size: usize) -> u32 {
+    let fit = BYTES / (size * STEP);
+    (if fit < BLOCKS { fit } else { BLOCKS }) as u32
+}
+
+/// Most full magazines in the depot.
+const fn most(size: usize) -> usize {
+    let bytes = size * STEP;
+    (if bytes <= SMALL { SHARED } else { SHARED_LARGE }) / (full(size) as usize * bytes)
+}
+
 impl Pool {
+    /// Whether free blocks of `bytes` are kept.
+    #[inline]
+    pub(crate) fn keeps(bytes: usize) -> bool {
+        size(bytes).is_some()
+    }
+
     /// A block of `bytes`, not initialised, if one is there.
     #[inline]
     pub(crate) fn take(&mut self, bytes: usize) -> Option<*mut u8> {
@@ -114,7 +137,7 @@ impl Pool {
     pub(crate) unsafe fn keep(&mut self, block: *mut u8, bytes: usize) -> bool {
         let Some(size) = size(bytes) else { return false };
         let Some(pair) = self.0.get_mut(size) else { return false };
-        if pair.loaded.count == FULL && !pair.unload(size) {
+        if pair.loaded.count == full(size) && !pair.unload(size) {
             return false;
         }
         // SAFETY: the caller's promise; a kept block is at least a word.
@@ -142,7 +165,7 @@ impl Pair {
     fn unload(&mut self, size: usize) -> bool {
         if self.other.count > 0 {
             let full = std::mem::replace(&mut self.other, Magazine::EMPTY);
-            if let Some(back) = DEPOTS.get(size).and_then(|depot| depot.put(full)) {
+            if let Some(back) = DEPOTS.get(size).and_then(|depot| depot.put(full, most(size))) {
                 self.other = back;
                 return false;
             }
@@ -172,17 +195,28 @@ impl Drop for Pool {
 #[cfg(all(test, not(feature = "sanitizer")))]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
-    use super::{FULL, LARGEST, Pool, STEP};
+    use super::{LARGEST, Pool, STEP, full, most};
     use std::alloc::{Layout, alloc, dealloc};
     use std::collections::BTreeSet;
+
+    #[test]
+    fn magazines_and_depots_hold_no_more_than_they_may() {
+        for size in 1..=LARGEST / STEP {
+            let bytes = full(size) as usize * size * STEP;
+            assert!(full(size) >= 64 && bytes <= 16 << 10);
+            assert!(most(size) * bytes <= if size * STEP <= 64 { 1 << 20 } else { 128 << 10 });
+        }
+        assert_eq!((full(8), most(8)), (256, 64));
+    }
 
     /// Blocks come back each once, from this pool or by way of the depot.
     #[test]
     fn a_block_is_handed_out_once() {
         let layout = Layout::from_size_align(LARGEST, STEP).unwrap();
         let (mut here, mut there) = (Pool::default(), Pool::default());
+        let magazine = full(LARGEST / STEP);
         let mut kept = 0;
-        for _ in 0..5 * FULL {
+        for _ in 0..5 * magazine {
             // SAFETY: the layout is not empty; a block that is not kept is freed.
             unsafe {
                 let block = alloc(layout);
@@ -193,7 +227,7 @@ mod tests {
                 }
             }
         }
-        assert!(kept >= 2 * FULL as usize);
+        assert!(kept >= 2 * magazine as usize);
         let mut seen = BTreeSet::new();
         for pool in [&mut there, &mut here] {
             while let Some(block) = pool.take(LARGEST) {
@@ -202,7 +236,7 @@ mod tests {
                 unsafe { dealloc(block, layout) };
             }
         }
-        assert!(seen.len() >= 2 * FULL as usize, "{}", seen.len());
+        assert!(seen.len() >= 2 * magazine as usize, "{}", seen.len());
         // SAFETY: no block is kept of these sizes.
         assert!(unsafe { !here.keep(std::ptr::null_mut(), LARGEST + STEP) && !here.keep(std::ptr::null_mut(), 9) });
     }

@@ -121,23 +121,27 @@ unsafe fn piece(ctx: &mut Ctx, t: *mut Obj, part: &[u8]) -> *mut Obj {
     }
 }
 
+/// Outside `entry` as `concat`: the range is clamped to the text.
 pub(super) extern "C" fn substr(ctx: *mut Ctx, t: *mut Obj, start: i64, n: i64) -> *mut Obj {
     // SAFETY: see the module.
-    making(ctx, |ctx| unsafe {
+    unsafe {
         let all = bytes(t);
-        let range = clamped(all.len(), start, n);
-        Ptr(piece(ctx, t, all.get(range).unwrap_or_default()))
-    })
-    .0
+        let part = all.get(clamped(all.len(), start, n)).unwrap_or_default();
+        cycles::with_relief(&mut *ctx, |ctx| piece(ctx, t, part))
+    }
 }
 
 fn offset(found: Option<usize>) -> i64 {
     found.and_then(|at| i64::try_from(at).ok()).unwrap_or(-1)
 }
 
+/// Outside `entry` for a needle of one byte.
 pub(super) extern "C" fn index_of(ctx: *mut Ctx, t: *mut Obj, needle: *mut Obj) -> i64 {
     // SAFETY: see the module.
-    entry(ctx, |_| offset(unsafe { memmem::find(bytes(t), bytes(needle)) }))
+    match unsafe { (bytes(t), bytes(needle)) } {
+        (t, [byte]) => offset(memchr::memchr(*byte, t)),
+        (t, needle) => entry(ctx, |_| offset(memmem::find(t, needle))),
+    }
 }
 
 pub(super) extern "C" fn last_index_of(ctx: *mut Ctx, t: *mut Obj, needle: *mut Obj) -> i64 {
