@@ -412,6 +412,34 @@ same("P219", "JSON that is no error", (200, "application/json", "{}"), (lambda s
 same("P220", "detail is escaped", '{"type":"about:blank","title":"Bad Request","status":400,"detail":"a \\"b\\"\\n"}', a.ask("/build/bad_request", "Accept: " + PROBLEM)[2])
 a.stop("P221", "stop")
 
+# --- head hooks (4.1, 4.2), one connection at a time (3.9) ---
+a = Server("P260", "tests/apps/single")
+both = "after=True first=%d second=%d"
+for leg, what, target, fields, status, marks in [
+    ("P260", "an answer", "/", (), 200, both), ("P261", "no route", "/none", (), 404, both),
+    ("P262", "no method", "/", ("X-Method: 1",), 405, both),
+    ("P263", "a trap", "/", ("X-Trap: handler",), 500, both), ("P264", "a refusal", "/", ("Content-Length: x",), 400, both),
+    ("P265", "a group's route", "/api/ping", (), 200, both + " api=%d"), ("P266", "a group without a route", "/api/none", (), 404, both + " api=%d"),
+]:
+    s, h, b = a.ask(target, *fields, method="PUT" if "X-Method: 1" in fields else "GET")
+    names = "first, second, api" if "api" in marks else "first, second"
+    same(leg, f"head hooks of {what}", (status, (marks % ((status,) * marks.count("%"))).replace("True", "true"), names),
+         (s, of(h, "x-head"), of(h, "vary")))
+s, h, b = a.ask("/api/ping", "X-Trap: api")
+check("P267", "a head hook traps", s == 500 and sorted(k for k, v in h) == ["Connection", "Content-Length", "Date", "content-type"], (s, h))
+two = a.raw(b"GET / HTTP/1.1\r\nHost: a\r\n\r\nGET /api/ping HTTP/1.1\r\nHost: a\r\n\r\n")
+check("P268", "what is buffered is answered, then the connection closes", two.count(b"HTTP/1.1 200") == 2
+      and two.count(b"Connection: keep-alive") == 1 and two.endswith(b"ping"), two)
+with a.connect() as first, a.connect() as second:
+    first.sendall(b"GET / HT")
+    second.sendall(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+    second.settimeout(0.5)
+    early = drain(second)
+    first.sendall(b"TP/1.1\r\nHost: a\r\n\r\n")
+    second.settimeout(15)
+    check("P269", "the second connection waits for the first", early == b"<no end>" and drain(first).endswith(b"home") and drain(second).endswith(b"home"), early)
+a.stop("P270", "stop")
+
 # --- an app per connection, and no memory for all of them (3.9) ---
 a = Server("P200", "tests/apps/crowded", env={"WO_HEAP_MB": "48"})
 before = a.fds()
