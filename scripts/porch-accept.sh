@@ -120,6 +120,10 @@ for leg, name, value in [("P284", "Content-Length", "99"), ("P285", "Transfer-En
     want = {"Content-Length": ["5"], "Transfer-Encoding": [], "Connection": ["close"], "Date": ["never"]}[name]
     same(leg, f"one {name}, whatever case a handler gives it", (200, want, "never"), (s, mine, b))
 same("P77", "an ordinary header", "a b", of(a.ask("/inject?name=x&value=a+b")[1], "x"))
+for name in ["content-length", "Content-Length", "TRANSFER-ENCODING", "Connection"]:
+    s, h, b = a.ask(f"/inject?name={name}&value=999")
+    check("P77", f"{name} is not the handler's to say", (s, b) == (200, "never") and "999" not in str(h) and not of(h, "transfer-encoding"), (s, h, b))
+same("P77", "Date is", "999", of(a.ask("/inject?name=Date&value=999")[1], "date"))
 
 # --- bodies that may not be (3.6, H22) ---
 two = lambda target, method=b"GET": a.raw(method + b" " + target + b" HTTP/1.1\r\nHost: a\r\n\r\nGET /show HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
