@@ -39,6 +39,11 @@ web-app-crash *ARGS:
     cargo build --release --quiet -p woc
     python3 scripts/storefront-crash.py --runs 50 {{ARGS}}
 
+# edits of porch that have to turn the web-app gate's legs red
+gate-mutants *LEGS:
+    cargo build --release --quiet -p woc
+    scripts/gate-mutants.sh {{LEGS}}
+
 # the fibers example
 fibers:
     scripts/fibers-accept.sh
