@@ -29,11 +29,6 @@ web-app:
     cargo build --release --quiet -p woc
     scripts/web-app-accept.sh
 
-# edits of porch, each of which has to turn a leg of the web-app gate red
-gate-mutants *LEGS:
-    cargo build --release --quiet -p woc
-    scripts/gate-mutants.sh {{LEGS}}
-
 # four HTTP clients get the same answers of the storefront; the clients have to be there
 web-app-clients *ARGS:
     cargo build --release --quiet -p woc
