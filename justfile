@@ -12,7 +12,7 @@ check:
 hello *ARGS:
     cargo run --release -p woc -- run docs/examples/hello -- {{ARGS}}
 
-# measure the hello app
+# measure beside native peers
 bench *ARGS:
     python3 bench/run.py {{ARGS}}
 

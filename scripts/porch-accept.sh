@@ -299,6 +299,16 @@ with a.connect() as s:
     check("P239", "answers before an end of the stream are sent", out.count(b"\r\n\r\nfirst") == 3, out)
 
 
+# --- an answer does not depend on those before it on the connection (3.6) ---
+alone = lambda raw: re.sub(rb"Date: [^\r]*", b"Date: now", raw).replace(b"Connection: close", b"Connection: keep-alive")
+targets = ["/build/ok_text", "/build/ok_text", "/build/ok_json", "/vary", "/build/no_content", "/status/304", "/status/404", "/to?to=/x",
+           "/build/ok_json", "/first/x", "/show?a=1", "/none", "/first/x"]
+ask = lambda target, field="": f"GET {target} HTTP/1.1\r\nHost: a\r\n{field}\r\n".encode()
+apart = b"".join(a.raw(ask(t, "Connection: close\r\n")) for t in targets)
+in_turn = a.raw(b"".join(ask(t) for t in targets[:-1]) + ask(targets[-1], "Connection: close\r\n"))
+same("P280", "answers on one connection and on their own", alone(apart), alone(in_turn))
+
+
 # --- an answer does not depend on how the request came (3.1) ---
 def slowly(data, size):
     s = a.connect()
