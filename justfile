@@ -29,11 +29,6 @@ web-app:
     cargo build --release --quiet -p woc
     scripts/web-app-accept.sh
 
-# edits of porch, each of which has to turn a leg of the web-app gate red
-gate-mutants *LEGS:
-    cargo build --release --quiet -p woc
-    scripts/gate-mutants.sh {{LEGS}}
-
 # four HTTP clients get the same answers of the storefront; the clients have to be there
 web-app-clients *ARGS:
     cargo build --release --quiet -p woc
@@ -43,6 +38,11 @@ web-app-clients *ARGS:
 web-app-crash *ARGS:
     cargo build --release --quiet -p woc
     python3 scripts/storefront-crash.py --runs 50 {{ARGS}}
+
+# edits of porch that have to turn the web-app gate's legs red
+gate-mutants *LEGS:
+    cargo build --release --quiet -p woc
+    scripts/gate-mutants.sh {{LEGS}}
 
 # the fibers example
 fibers:
