@@ -120,6 +120,10 @@ for leg, name, value in [("P284", "Content-Length", "99"), ("P285", "Transfer-En
     want = {"Content-Length": ["5"], "Transfer-Encoding": [], "Connection": ["close"], "Date": ["never"]}[name]
     same(leg, f"one {name}, whatever case a handler gives it", (200, want, "never"), (s, mine, b))
 same("P77", "an ordinary header", "a b", of(a.ask("/inject?name=x&value=a+b")[1], "x"))
+for name in ["content-length", "Content-Length", "TRANSFER-ENCODING", "Connection"]:
+    s, h, b = a.ask(f"/inject?name={name}&value=999")
+    check("P77", f"{name} is not the handler's to say", (s, b) == (200, "never") and "999" not in str(h) and not of(h, "transfer-encoding"), (s, h, b))
+same("P77", "Date is", "999", of(a.ask("/inject?name=Date&value=999")[1], "date"))
 
 # --- bodies that may not be (3.6, H22) ---
 two = lambda target, method=b"GET": a.raw(method + b" " + target + b" HTTP/1.1\r\nHost: a\r\n\r\nGET /show HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
@@ -293,6 +297,16 @@ with a.connect() as s:
     s.shutdown(socket.SHUT_WR)
     out = drain(s)
     check("P239", "answers before an end of the stream are sent", out.count(b"\r\n\r\nfirst") == 3, out)
+
+
+# --- an answer does not depend on those before it on the connection (3.6) ---
+alone = lambda raw: re.sub(rb"Date: [^\r]*", b"Date: now", raw).replace(b"Connection: close", b"Connection: keep-alive")
+targets = ["/build/ok_text", "/build/ok_text", "/build/ok_json", "/vary", "/build/no_content", "/status/304", "/status/404", "/to?to=/x",
+           "/build/ok_json", "/first/x", "/show?a=1", "/none", "/first/x"]
+ask = lambda target, field="": f"GET {target} HTTP/1.1\r\nHost: a\r\n{field}\r\n".encode()
+apart = b"".join(a.raw(ask(t, "Connection: close\r\n")) for t in targets)
+in_turn = a.raw(b"".join(ask(t) for t in targets[:-1]) + ask(targets[-1], "Connection: close\r\n"))
+same("P280", "answers on one connection and on their own", alone(apart), alone(in_turn))
 
 
 # --- an answer does not depend on how the request came (3.1) ---

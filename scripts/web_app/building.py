@@ -57,7 +57,7 @@ def static_legs(space):
 
 
 def gc_leg(space, app):
-    for path in (space.porch, app, space.path("hello"), space.path("chat")):
+    for path in (app, space.path("hello"), space.path("chat")):
         status, out = woc("dump", "gc", path)
         traced = [line.split()[0] for line in out.splitlines() if line.split()[1:2] == ["gc"]]
         same("W58", f"only Pool is traced in {os.path.basename(path)}", (0, ["Pool"]), (status, traced))
