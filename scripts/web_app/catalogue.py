@@ -1,8 +1,8 @@
 """Legs W8 to W24, W59: products and orders."""
 import json
 
-from gate import check, of, same
-from web_app.client import JSON, at_once
+from gate import at_once, check, of, same
+from web_app.client import JSON
 
 
 def form(text, kind="application/x-www-form-urlencoded"):
