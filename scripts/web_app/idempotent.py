@@ -190,6 +190,18 @@ def w84(leg):
     second = post(a, "/create?ms=0", "k1")
     check(leg, "after SIGKILL", second[::2] == first[::2] and replayed(second[1]), second)
     same(leg, "executions", 1, a.number("/execs"))
+    # A stop cuts the handler's sleep short, but neither its row nor its answer.
+    running = []
+    t = threading.Thread(target=lambda: running.append(post(a, "/create?ms=5000", "k2")))
+    t.start()
+    until = time.time() + 10
+    while a.number("/execs") < 2 and time.time() < until:
+        time.sleep(0.01)
+    a.stop(leg, "stop with a handler that runs")
+    t.join()
+    a = idem(leg, store=a.store)
+    again = post(a, "/create?ms=5000", "k2")
+    check(leg, "its answer was given and kept", running[0][0] == 201 and again[2] == running[0][2] and replayed(again[1]), (running, again))
     a.stop(leg, "stop")
 
 

@@ -182,10 +182,11 @@ def w66(leg):
 
 
 def w67(leg):
-    a = limiter(leg, window=3_000_000, actors=1)
-    at_once([burst(a, "/l/hit", f"X-Forwarded-For: 6.6.6.{i}") for i in range(50)])
-    same(leg, "a row a key", 50, a.number("/rows"))
-    time.sleep(3.2)
+    a = limiter(leg, window=1_000_000, actors=1)
+    # On a slow machine the first rows are gone before the last are there, so rows are not counted here.
+    seen = [of(hit(a, f"6.6.6.{i}")[1], "x-ratelimit-remaining") for i in range(50)]
+    same(leg, "a row a key", ["4"] * 50, seen)
+    time.sleep(1.2)
     hits(a, 200, "7.7.7.7")
     check(leg, "rows of keys that nobody asks for go", a.number("/rows") <= 2, a.number("/rows"))
     a.stop(leg, "stop")

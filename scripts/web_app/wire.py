@@ -21,7 +21,7 @@ def raw_rows():
     for length in (b"0", b"5", b"43"):
         yield f"length {length}, then coding", echo(H, AUTH, b"Content-Length: " + length, chunked, body=hidden), 400
         yield f"coding, then length {length}", echo(H, AUTH, chunked, b"Content-Length: " + length, body=hidden), 400
-    for size in [b"1000000000000000f", b"10000000000000005", b"0x5", b"+5", b"-5", b"1_0", b"5.0", "٥".encode(), b" 5", b"\t5", b";x", b"", b"5 x", b"g"]:
+    for size in [b"1000000000000000f", b"10000000000000005", b"0x5", b"+5", b"-5", b"1_0", b"5.0", "٥".encode(), b" 5", b"\t5", b";x", b"", b"5 x", b"g", b"5\r;x", b"5\x0b;x", b"5;\rx"]:
         # Whoever takes it for five finds five bytes, whoever takes it for none the end.
         yield f"chunk size {size}", echo(H, AUTH, chunked, body=size + b"\r\nabcde\r\n0\r\n\r\n"), 400
         yield f"chunk size {size}, the end", echo(H, AUTH, chunked, body=size + b"\r\n\r\n" + hidden[5:]), 400
