@@ -236,19 +236,15 @@ def main():
         same("Z1", "build", (0, ""), woc("build", "docs/examples/web-app", "-o", program))
         shop = Shop(program, os.path.join(place, "data"), WA_IDLE_MS="20000")
         counts, findings, end = [], [], time.monotonic() + a.seconds
-        half = threading.Timer(a.seconds / 2, lambda: memory.append(shop.rss()))
-        memory = []
-        half.start()
         threads = [threading.Thread(target=client, args=(shop.port, a.seed * 1000 + i, end, counts, findings)) for i in range(a.clients)]
         [t.start() for t in threads]
         [t.join() for t in threads]
-        half.cancel()
-        print(f"{len(counts)} connections, rss {memory} then {shop.rss()} kB", flush=True)
-        check("Z2", "every answer is the right one", not findings, "")
-        print(*findings[:1], sep="\n")
+        print(f"{len(counts)} connections", flush=True)
+        check("Z2", "every answer is the right one", not findings, findings[:1])
+        print(*findings[:1], sep="\n", end="")
         odd = [line for line in shop.log().splitlines() if "trap=" in line and not re.match(r"porch: 500 GET /boom request=\S+ trap=1 at handle", line)]
         same("Z3", "no trap but those asked for", [], odd[:3])
-        check("Z4", "no more memory than half way", not memory or shop.rss() < memory[0] + 16384, (memory, shop.rss()))
+        check("Z4", "memory", shop.rss() < 131_072, shop.rss())
         shop.stop("Z5", "stops, with everything given back")
     finally:
         shutil.rmtree(place)

@@ -26,6 +26,7 @@ MUTANTS = [
     ("W40", "storefront", "another host in a redirect", HTTP, " or starts_with(trim(location), \"//\")", ""),
     ("W41", "storefront", "a length beside a coding", BODY, "if conn.lengths > 0 or req.version == 10 or", "if req.version == 10 or"),
     ("W41", "storefront", "a chunk size without digits", BODY, "  if i == 0 { return -1 }\n  if i == n", "  if i == n"),
+    ("W41", "storefront", "a CR in a chunk line", BODY, "(byte_at(line, i) == 32 or byte_at(line, i) == 9)", "(byte_at(line, i) == 32 or byte_at(line, i) == 9 or byte_at(line, i) == 13)"),
     ("W41", "storefront", "a length that wraps", BODY, "d > 9 or n > (LENGTH_MAX - d) / 10 {", "d > 9 {"),
     ("W41", "storefront", "no Host", CONN, "if self.hosts > 1 or self.hosts == 0 and req.version == 11 {", "if self.hosts > 1 {"),
     ("W41", "storefront", "control bytes in values", CONN, "return b >= 32 and b != 127 or b == 9", "return b != 13 and b != 10"),

@@ -58,6 +58,12 @@ fn storefront_crash() {
     gate("storefront-crash.py", &["--runs", "2"]);
 }
 
+/// Seconds of what `scripts/fuzz-storefront.py` does for as long as one likes.
+#[test]
+fn storefront_fuzz() {
+    gate("fuzz-storefront.py", &["--seconds", "10"]);
+}
+
 #[test]
 fn fibers() {
     gate("fibers-accept.sh", &[]);
