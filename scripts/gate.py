@@ -165,18 +165,23 @@ class Lag:
 
 
 def at_once(jobs):
-    """What each of the jobs gives, in threads that a barrier lets go together."""
-    barrier, out = threading.Barrier(len(jobs)), [None] * len(jobs)
+    """What each of the jobs gives, in threads that a barrier lets go together; raises what one of them raised."""
+    barrier, out, raised = threading.Barrier(len(jobs)), [None] * len(jobs), []
 
     def one(i):
         barrier.wait()
-        out[i] = jobs[i]()
+        try:
+            out[i] = jobs[i]()
+        except BaseException as e:
+            raised.append(e)
 
     threads = [threading.Thread(target=one, args=(i,)) for i in range(len(jobs))]
     for t in threads:
         t.start()
     for t in threads:
         t.join()
+    if raised:
+        raise raised[0]
     return out
 
 
