@@ -160,6 +160,22 @@ s, h, b = parse(two(b"/closing"))
 check("P100", "connection: close of a handler", b == "last" and of(h, "connection") == "close" and of(h, "content-length") == "4" and of(h, "date").startswith("Sun, 06 Nov 1994"), (h, b))
 out = two(b"/take")
 check("P101", "a hijacked connection", out.endswith(b"\r\n\r\nraw:/take") and out.count(b"HTTP/1.1") == 1, out)
+ask = lambda target: b"GET " + target + b" HTTP/1.1\r\nHost: a\r\n\r\n"
+out = a.raw(ask(b"/first/x") * 3 + ask(b"/take"))
+check("P292", "a hijacked connection whose answers are all there first", out.count(b"HTTP/1.1 200") == 3 and out.endswith(b"raw:/take"), out)
+with a.connect() as s:
+    # The answers cannot wait for a handler that sleeps longer than this client waits.
+    s.sendall(ask(b"/first/x") * 3 + ask(b"/asleep"))
+    out = b""
+    while out.count(b"HTTP/1.1 200") < 3 or not out.endswith(b"first"):
+        try:
+            d = s.recv(65536)
+        except TimeoutError:
+            d = b""
+        if not d:
+            break
+        out += d
+check("P293", "answers do not wait for the handler behind them", out.count(b"HTTP/1.1 200") == 3, out)
 post = lambda *f: ("POST /echo HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\n" + "".join(x + "\r\n" for x in f) + "\r\n").encode()
 
 
