@@ -90,6 +90,14 @@ class Server:
     def fds(self):
         return len(os.listdir(f"/proc/{self.p.pid}/fd"))
 
+    def settled_fds(self):
+        """Descriptors of the server without connections."""
+        least = self.fds()
+        for _ in range(10):
+            time.sleep(0.03)
+            least = min(least, self.fds())
+        return least
+
     def rss(self):
         return int(re.search(r"VmRSS:\s+(\d+)", self.proc("status"))[1])
 

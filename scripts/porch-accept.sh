@@ -226,7 +226,7 @@ with s:
     out = drain(s)
     push.join()
 same("P110", "10,000 pipelined requests", n, out.count(b"\r\n\r\nfirst"))
-before = a.fds()
+before = a.settled_fds()
 socks = [a.connect() for _ in range(100)]
 began = time.time()
 line = b"GET /show HTTP/1.1\r\nHost: a\r\nX: " + b"x" * 1000
