@@ -38,7 +38,7 @@ def tree(base):
 
 def run():
     base = tempfile.mkdtemp(prefix="porch-http")
-    a = Server("P140", "tests/apps/probe", env={"PROBE_DIR": tree(base)})
+    a = Server("P140", "tests/apps/probe", env={"PROBE_DIR": tree(base), "PROBE_READ_MS": "60000"})
     check("P140", "start", True)
     forms(a)
     multipart(a, base)
