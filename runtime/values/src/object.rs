@@ -832,31 +832,29 @@ pub(crate) unsafe fn free_memory(ctx: &mut Ctx, plans: &Plans, obj: *mut Obj) {
             KIND_MAP => map::free_storage(ctx, obj.cast::<map::Map>()),
             _ => {}
         }
-        let heap = &mut *ctx.heap;
-        heap.objects_live -= 1;
         if cycles::is_listed(obj) {
-            cycles::keep(heap, plans, obj);
+            (*ctx.heap).objects_live -= 1;
+            cycles::keep(&mut *ctx.heap, plans, obj);
         } else {
-            free_shell(heap, plans, obj);
+            deallocate(ctx, obj, block(plans, obj));
         }
     }
 }
 
-/// Frees the block of a container or class object.
+/// Bytes of a container or class object itself.
 ///
 /// # Safety
-/// `obj` has been taken apart, and nothing refers to it any more, not even the cycle collector's list of suspects.
-pub(crate) unsafe fn free_shell(heap: &mut Heap, plans: &Plans, obj: *mut Obj) {
-    // SAFETY: the caller's promise; the kind says how large the object is.
+/// `obj` is one, which may have been taken apart.
+#[inline]
+pub(crate) unsafe fn block(plans: &Plans, obj: *mut Obj) -> usize {
+    // SAFETY: the caller's promise.
     unsafe {
-        let bytes = match (*obj).kind {
+        match (*obj).kind {
             KIND_MULTI => size_of::<multi::Multi>(),
             KIND_MAP => size_of::<map::Map>(),
-            kind => match plans.classes.get(kind.wrapping_sub(FIRST_CLASS) as usize) {
-                Some(plan) => plan.size,
-                None => return,
-            },
-        };
-        give_back(heap, obj.cast(), bytes);
+            kind => {
+                plans.classes.get(kind.wrapping_sub(FIRST_CLASS) as usize).map_or(size_of::<Obj>(), |plan| plan.size)
+            }
+        }
     }
 }

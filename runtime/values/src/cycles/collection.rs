@@ -164,7 +164,7 @@ unsafe fn root(heap: &mut Heap, plans: &Plans) {
         if left == QUIET {
             drop_root(heap, i);
             heap.cycles.shells -= 1;
-            object::free_shell(heap, plans, obj);
+            object::give_back(heap, obj.cast(), object::block(plans, obj));
         } else if left == DYING {
             // There was no memory for the list of what is to be taken apart.
             drop_root(heap, i);

@@ -240,6 +240,7 @@ pub(crate) unsafe fn is_listed(obj: *mut Obj) -> bool {
 ///
 /// # Safety
 /// `obj` is on the list of suspects and has been taken apart. Nobody uses it any more.
+#[cold]
 pub(crate) unsafe fn keep(heap: &mut Heap, plans: &Plans, obj: *mut Obj) {
     // SAFETY: the caller's promise; shells are freed by nobody else.
     unsafe {
@@ -264,7 +265,7 @@ unsafe fn purge(heap: &mut Heap, plans: &Plans) {
             if word(obj) == QUIET {
                 cycles.suspects.swap_remove(cycles.hand);
                 cycles.shells -= 1;
-                object::free_shell(heap, plans, obj);
+                object::give_back(heap, obj.cast(), object::block(plans, obj));
             } else {
                 cycles.hand += 1;
             }
