@@ -12,7 +12,7 @@ check:
 hello *ARGS:
     cargo run --release -p woc -- run docs/examples/hello -- {{ARGS}}
 
-# measure the hello app
+# measure beside native peers
 bench *ARGS:
     python3 bench/run.py {{ARGS}}
 
@@ -38,6 +38,11 @@ web-app-clients *ARGS:
 web-app-crash *ARGS:
     cargo build --release --quiet -p woc
     python3 scripts/storefront-crash.py --runs 50 {{ARGS}}
+
+# edits of porch that have to turn the web-app gate's legs red
+gate-mutants *LEGS:
+    cargo build --release --quiet -p woc
+    scripts/gate-mutants.sh {{LEGS}}
 
 # the fibers example
 fibers:

@@ -8,8 +8,9 @@ passes:  the kernels of bench/passes, each with one optimisation left out (WO_OP
          it, against itself, interleaved; ratio of the medians, above 1 where the optimisation helps. Not among those
          that run when none is named.
 http:    bench/http, an app of porch, beside axum, may_minihttp, Go's net/http and fastify: server on core 0, wrk (64
-         keep-alive connections) on core 1, servers interleaved; requests per second of server CPU time. `--only` picks
-         figures by name.
+         keep-alive connections) on core 1, servers interleaved; requests per second of server CPU time; and bench/guarded
+         with porch's limiter and idempotent handlers. `--only` picks figures by name. All of it takes a quarter of an
+         hour, so it is not among those that run when none is named.
 compiler: process time of `woc check` on hello with porch and on generated programs of 10,000 and 100,000 lines (whose
          ratio shows whether checking is linear), and the time from exec to the line `listening` of hello, run and
          built, against node printing from a one-line file.
@@ -18,7 +19,8 @@ runtime: the programs of bench/actors (messages, calls, spawning, memory, switch
          none is named.
 store:   docs/examples/db-bench (rows, queries, loads, recovery) beside SQLite and redb on the same disk; `--only` picks
          figures by name. Not among those that run when none is named either.
-Needs cargo, and wrk for http; http and runtime do without missing peers and say so. Run it on an idle machine; it prints the spread so that noise shows.
+Needs cargo, and wrk for http; http and runtime do without missing peers and say so. Run it on an idle machine; it prints
+the spread so that noise shows.
 """
 import sys
 sys.dont_write_bytecode = True  # before the modules beside this file
@@ -211,7 +213,7 @@ def main():
     args.add_argument("--secs", type=int, default=4)
     args.add_argument("--only", default="", metavar="REGEX")
     a = args.parse_args()
-    what = a.what or ["compute", "http", "compiler"]
+    what = a.what or ["compute", "compiler"]
     if unknown := set(what) - {"compute", "passes", "http", "compiler", "runtime", "store"}:
         args.error(f"unknown measurement: {', '.join(sorted(unknown))}")
     build()

@@ -162,27 +162,28 @@ def short(value):
     return f"{value / 1e6:.2f}M" if value >= 999_500 else f"{value:,.0f}" if value >= 1000 else f"{value:.{1 if value >= 10 else 2}f}"
 
 
-def show(name, got, failed):
+def show(name, got, failed, base):
     print(f"{name}")
     for who, why in failed.items():
         print(f"  {who:7s} not measured: {why}")
     keys = list(dict.fromkeys(key for by_key in got.values() for key in by_key))
     for key in keys:
-        ours = got.get("ours", {}).get(key)
+        ours = got.get(base, {}).get(key)
         for who, by_key in got.items():
             values = by_key.get(key)
             if values is None:
                 continue
             middle = statistics.median(values)
             ratio = ""
-            if who != "ours" and ours and statistics.median(ours) > 0 and middle > 0:
-                ratio = f"   ours / {who} {statistics.median(ours) / middle:.2f}"
+            if who != base and ours and statistics.median(ours) > 0 and middle > 0:
+                ratio = f"   {base} / {who} {statistics.median(ours) / middle:.2f}"
             print(f"  {who:7s} {short(middle):>9s}{UNITS[key]} ({short(min(values))}..{short(max(values))}){ratio}")
     sys.stdout.flush()
 
 
 def measure(name, runs, commands):
-    """Runs each of `commands` (by name, a function that gives rows) `runs` times, taking turns; prints the figure."""
+    """Runs each of `commands` (by name, a function that gives rows) `runs` times, taking turns; prints the figure, with the
+    ratios of the first to the others."""
     got, failed = {}, {}
     for _ in range(runs):
         for who, command in commands.items():
@@ -195,7 +196,7 @@ def measure(name, runs, commands):
                 continue
             for key, values in result.items():
                 got.setdefault(who, {}).setdefault(key, []).extend(values)
-    show(name, got, failed)
+    show(name, got, failed, next(iter(commands)))
     return all("shards" in why for why in failed.values())
 
 

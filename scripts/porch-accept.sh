@@ -4,11 +4,11 @@
 # Prints `ok <leg> <name>` or `FAIL <leg> <name> -- <why>`, then `porch: N checks, M failures`; exit 0 iff M = 0.
 . "$(dirname "$0")/gate.sh" P00 python3 curl
 exec python3 - <<'PY'
-import os, re, signal, socket, struct, sys, threading, time
+import os, re, signal, socket, struct, subprocess, sys, threading, time
 
 sys.path.insert(0, "scripts")
 import porch_http
-from gate import Server, check, drain, finish, of, parse, same
+from gate import WOC, Server, check, drain, finish, of, parse, same
 
 
 def Probe(env={}, files=4096):
@@ -106,14 +106,24 @@ s, h, b = a.ask("/build/ok_text")
 same("P64", "order of the head", ["content-type", "x-after", "Date", "Connection", "Content-Length"], [k for k, v in h])
 
 # --- response splitting (3.6) ---
-for leg, to in [("P65", "%0d%0aSet-Cookie:%20x=1"), ("P66", "//evil.example"), ("P67", "/a%5Cb"), ("P68", "/a%00b"), ("P69", "%0ax")]:
+for leg, to in [("P65", "%0d%0aSet-Cookie:%20x=1"), ("P66", "//evil.example"), ("P67", "/a%5Cb"), ("P68", "/a%00b"), ("P69", "%0ax"),
+                ("P280", "/%09/evil.example"), ("P281", "%20//evil.example"), ("P282", "%01//evil.example"), ("P283", "%09//evil.example")]:
     s, h, b = a.ask(f"/to?to={to}")
     check(leg, f"redirect {to}", s == 500 and not of(h, "location") and not of(h, "set-cookie"), (s, h))
 for leg, name, value in [("P70", "x", "a%0d%0aSet-Cookie:%20y=1"), ("P71", "x%0d%0ay", "v"), ("P72", "x%20y", "v"), ("P73", "", "v"),
                          ("P74", "x", "a%00b"), ("P75", "x:", "v"), ("P76", "x", "a%0db")]:
     s, h, b = a.ask(f"/inject?name={name}&value={value}")
     check(leg, f"header {name!r} {value!r}", s == 500 and not of(h, "x") and not of(h, "set-cookie"), (s, h))
+for leg, name, value in [("P284", "Content-Length", "99"), ("P285", "Transfer-Encoding", "chunked"), ("P286", "Connection", "x"), ("P287", "Date", "never")]:
+    s, h, b = a.ask(f"/inject?name={name}&value={value}")
+    mine = [v for k, v in h if k.lower() == name.lower()]
+    want = {"Content-Length": ["5"], "Transfer-Encoding": [], "Connection": ["close"], "Date": ["never"]}[name]
+    same(leg, f"one {name}, whatever case a handler gives it", (200, want, "never"), (s, mine, b))
 same("P77", "an ordinary header", "a b", of(a.ask("/inject?name=x&value=a+b")[1], "x"))
+for name in ["content-length", "Content-Length", "TRANSFER-ENCODING", "Connection"]:
+    s, h, b = a.ask(f"/inject?name={name}&value=999")
+    check("P77", f"{name} is not the handler's to say", (s, b) == (200, "never") and "999" not in str(h) and not of(h, "transfer-encoding"), (s, h, b))
+same("P77", "Date is", "999", of(a.ask("/inject?name=Date&value=999")[1], "date"))
 
 # --- bodies that may not be (3.6, H22) ---
 two = lambda target, method=b"GET": a.raw(method + b" " + target + b" HTTP/1.1\r\nHost: a\r\n\r\nGET /show HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
@@ -289,9 +299,23 @@ with a.connect() as s:
     check("P239", "answers before an end of the stream are sent", out.count(b"\r\n\r\nfirst") == 3, out)
 
 
+# --- an answer does not depend on those before it on the connection (3.6) ---
+alone = lambda raw: re.sub(rb"Date: [^\r]*", b"Date: now", raw).replace(b"Connection: close", b"Connection: keep-alive")
+targets = ["/build/ok_text", "/build/ok_text", "/build/ok_json", "/vary", "/build/no_content", "/status/304", "/status/404", "/to?to=/x",
+           "/build/ok_json", "/first/x", "/show?a=1", "/none", "/first/x"]
+ask = lambda target, field="": f"GET {target} HTTP/1.1\r\nHost: a\r\n{field}\r\n".encode()
+apart = b"".join(a.raw(ask(t, "Connection: close\r\n")) for t in targets)
+in_turn = a.raw(b"".join(ask(t) for t in targets[:-1]) + ask(targets[-1], "Connection: close\r\n"))
+same("P280", "answers on one connection and on their own", alone(apart), alone(in_turn))
+
+
 # --- an answer does not depend on how the request came (3.1) ---
+# A deadline that no client of a loaded machine misses.
+patient = Probe({"PROBE_READ_MS": "60000"})
+
+
 def slowly(data, size):
-    s = a.connect()
+    s = patient.connect()
     with s:
         try:
             for at in range(0, len(data), size):
@@ -317,8 +341,9 @@ for n, (name, data) in enumerate([
     ("a version cut short", b"GET /first/x HTTP/1.\r\n\r\n"),
     ("no version", b"GET /first/x\r\n\r\n"),
 ]):
-    whole = a.raw(data)
+    whole = patient.raw(data)
     same(f"P{240 + n}", f"{name}, whole and in pieces", (parse(whole)[0], parse(whole)[2]), (lambda r: (parse(r)[0], parse(r)[2]))(slowly(data, max(1, len(data) // 600))))
+patient.stop("P253", "stop")
 
 # --- handlers that misbehave ---
 for leg, target in [("P114", "/recurse"), ("P115", "/boom")]:
@@ -412,6 +437,34 @@ same("P219", "JSON that is no error", (200, "application/json", "{}"), (lambda s
 same("P220", "detail is escaped", '{"type":"about:blank","title":"Bad Request","status":400,"detail":"a \\"b\\"\\n"}', a.ask("/build/bad_request", "Accept: " + PROBLEM)[2])
 a.stop("P221", "stop")
 
+# --- head hooks (4.1, 4.2), one connection at a time (3.9) ---
+a = Server("P260", "tests/apps/single")
+both = "after=True first=%d second=%d"
+for leg, what, target, fields, status, marks in [
+    ("P260", "an answer", "/", (), 200, both), ("P261", "no route", "/none", (), 404, both),
+    ("P262", "no method", "/", ("X-Method: 1",), 405, both),
+    ("P263", "a trap", "/", ("X-Trap: handler",), 500, both), ("P264", "a refusal", "/", ("Content-Length: x",), 400, both),
+    ("P265", "a group's route", "/api/ping", (), 200, both + " api=%d"), ("P266", "a group without a route", "/api/none", (), 404, both + " api=%d"),
+]:
+    s, h, b = a.ask(target, *fields, method="PUT" if "X-Method: 1" in fields else "GET")
+    names = "first, second, api" if "api" in marks else "first, second"
+    same(leg, f"head hooks of {what}", (status, (marks % ((status,) * marks.count("%"))).replace("True", "true"), names),
+         (s, of(h, "x-head"), of(h, "vary")))
+s, h, b = a.ask("/api/ping", "X-Trap: api")
+check("P267", "a head hook traps", s == 500 and sorted(k for k, v in h) == ["Connection", "Content-Length", "Date", "content-type"], (s, h))
+two = a.raw(b"GET / HTTP/1.1\r\nHost: a\r\n\r\nGET /api/ping HTTP/1.1\r\nHost: a\r\n\r\n")
+check("P268", "what is buffered is answered, then the connection closes", two.count(b"HTTP/1.1 200") == 2
+      and two.count(b"Connection: keep-alive") == 1 and two.endswith(b"ping"), two)
+with a.connect() as first, a.connect() as second:
+    first.sendall(b"GET / HT")
+    second.sendall(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+    second.settimeout(0.5)
+    early = drain(second)
+    first.sendall(b"TP/1.1\r\nHost: a\r\n\r\n")
+    second.settimeout(15)
+    check("P269", "the second connection waits for the first", early == b"<no end>" and drain(first).endswith(b"home") and drain(second).endswith(b"home"), early)
+a.stop("P270", "stop")
+
 # --- an app per connection, and no memory for all of them (3.9) ---
 a = Server("P200", "tests/apps/crowded", env={"WO_HEAP_MB": "48"})
 before = a.fds()
@@ -436,6 +489,21 @@ same("P201", "their descriptors are given back", before, a.fds())
 same("P202", "then there is room again", (200, "100000"), a.ask("/")[::2])
 check("P203", "and the log says why", "porch: app not built: trap=4 at build:" in a.log() or "porch: connection dropped: trap=4" in a.log(), a.log()[-300:])
 a.stop("P204", "stop")
+
+# --- a log that cannot be written costs no answer (4.3) ---
+with open("/dev/full", "w") as full:
+    p = subprocess.Popen([WOC, "run", "tests/apps/probe"], stdout=subprocess.PIPE, stderr=full)
+try:
+    port = int(p.stdout.readline().rsplit(b":", 1)[1])
+    for leg, target, status in [("P288", b"/show", b"200"), ("P289", b"/boom", b"500"), ("P290", b"/status/204", b"204")]:
+        with socket.create_connection(("127.0.0.1", port), timeout=15) as s:
+            s.sendall(b"GET " + target + b" HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+            out = drain(s)
+        check(leg, f"{target} with a full disk behind the log", out.startswith(b"HTTP/1.1 " + status), out)
+    p.send_signal(signal.SIGTERM)
+    same("P291", "stop", 0, p.wait(8))
+finally:
+    p.kill()
 
 finish("porch")
 PY

@@ -133,7 +133,7 @@ def auth(a):
         same("P156", f"base64_decode {text!r}", want, a.ask(f"/base64?t={quote(text)}")[2])
     for field, status in [(None, 401), ("Bearer wr0ng!", 401), ("Bearer s3cr3", 401), ("Bearer s3cr3tt", 401), ("Basic s3cr3t", 401), ("s3cr3t", 401)]:
         s, h, b = a.ask("/bearer/x", *([f"Authorization: {field}"] if field else []))
-        check("P157", f"BearerAuth refuses {field}", (s, b) == (401, '{"error":"unauthorized"}'), (s, b))
+        same("P157", f"BearerAuth refuses {field}", (401, "Bearer", '{"error":"unauthorized"}'), (s, of(h, "www-authenticate"), b))
     same("P158", "BearerAuth", (200, "principal=admin"), a.ask("/bearer/x", "Authorization: bearer s3cr3t")[::2])
     for user in [None, "ada:", "ada:p", "eve:p:w", "ada:p:w:", ":p:w"]:
         s, h, b = curl(a, "/basic/x", *(["-u", user] if user else []))

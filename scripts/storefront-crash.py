@@ -93,7 +93,7 @@ class Ledger:
         # of the runs before this one: keys without an answer, each for one client, and keys with one
         self.open, self.answered = collections.deque(), []
         # name -> what may be there: True, False, or both while it is not known whether a request was executed
-        self.products, self.requests = {}, 0
+        self.products, self.count = {}, 0
 
     def number(self):
         with self.lock:
@@ -105,8 +105,9 @@ class Ledger:
         client, mine = Client(shop), []
         try:
             while not stop.is_set():
-                self.requests += 1
                 self.step(rng, client, mine)
+                with self.lock:
+                    self.count += 1
         except Killed:
             pass
         finally:
@@ -225,11 +226,15 @@ def kill(shop):
     os.unlink(shop.err.name)
 
 
-def load(shop, rng, work, seconds):
-    """All clients at work until the server is killed, `seconds` after the first answer."""
-    stop = threading.Event()
+def load(shop, rng, work, answers, seconds):
+    """All clients at work until the server is killed, `seconds` after `answers()`, the number of answers, has grown by as
+    many as there are clients."""
+    stop, before = threading.Event(), answers()
     threads = [threading.Thread(target=work, args=(random.Random(rng.random()), shop, stop)) for _ in range(CLIENTS)]
     [t.start() for t in threads]
+    end = time.monotonic() + 60
+    while answers() < before + CLIENTS and time.monotonic() < end:
+        time.sleep(0.01)
     time.sleep(seconds)
     kill(shop)
     stop.set()
@@ -241,11 +246,11 @@ def load_run(program, data, ledger, rng, run):
     if run == 1:
         status = Client(shop).ask("POST", "/products", JSON, body=b'{"name":"mug","price":9.99,"stock":5}')[0]
         same("K1", "the product", 201, status)
-    before, at = len(ledger.orders), ledger.requests
+    before, at = len(ledger.orders), ledger.count
     ledger.answered = [o for o in ledger.orders if o.answer]
     ledger.open = collections.deque(o for o in ledger.orders if o.answer is None)
-    load(shop, rng, ledger.work, rng.uniform(0.05, 1.2))
-    check("K1", f"run {run}: load", ledger.requests - at > CLIENTS, ledger.requests - at)
+    load(shop, rng, ledger.work, lambda: ledger.count, rng.uniform(0, 1.2))
+    check("K1", f"run {run}: load", ledger.count >= at + CLIENTS, ledger.count - at)
     check("K1", f"run {run}: answers under load", not ledger.wrong, ledger.wrong[:3])
     ledger.compare(data, run)
     shop = Shop(program, data, WA_IDLE_MS="60000")
@@ -292,7 +297,8 @@ class Window:
 def limit_run(program, data, rng, run):
     w, began, kills = Window(), time.monotonic(), 0
     while w.refused < CLIENTS or kills < 3:
-        load(Shop(program, data, WA_LIMIT=str(LIMIT), WA_IDLE_MS="60000"), rng, w.work, rng.uniform(0.02, 0.15))
+        load(Shop(program, data, WA_LIMIT=str(LIMIT), WA_IDLE_MS="60000"), rng, w.work,
+             lambda: w.passed + w.refused, rng.uniform(0, 0.1))
         kills += 1
     shop = Shop(program, data, WA_LIMIT=str(LIMIT))
     late = [Client(shop).ask("GET", "/products")[0] for _ in range(5)]
@@ -323,7 +329,7 @@ def main():
         last_run(program, data, ledger)
         lost = sum(o.lost for o in ledger.orders)
         twice = sum((o.rows or 0) > 1 for o in ledger.orders)
-        print(f"{ledger.requests} requests, {len(ledger.orders)} keys, {lost} without an answer, {twice} run twice", flush=True)
+        print(f"{ledger.count} steps, {len(ledger.orders)} keys, {lost} without an answer, {twice} run twice", flush=True)
     finally:
         shutil.rmtree(place)
     finish("storefront-crash")

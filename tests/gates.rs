@@ -16,7 +16,7 @@ fn gate_with(script: &str, args: &[&str], env: &[(&str, &str)]) {
     let woc = woc().unwrap_or_else(|e| panic!("{e}"));
     let mut command = Command::new(if script.ends_with(".py") { "python3" } else { "bash" });
     let _ = command.arg(root().join("scripts").join(script)).args(args).env("WOC", woc).envs(env.iter().copied());
-    let out = finish(&mut command, Duration::from_secs(300)).expect("the script runs");
+    let out = finish(&mut command, Duration::from_secs(600)).expect("the script runs");
     let text = String::from_utf8_lossy(&out.stdout).into_owned();
     let failed: Vec<&str> = text.lines().filter(|l| l.starts_with("FAIL")).collect();
     let (failed_lines, err) = (failed.join("\n"), out.stderr_text());

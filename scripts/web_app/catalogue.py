@@ -1,8 +1,8 @@
 """Legs W8 to W24, W59: products and orders."""
-import json
+import json, threading
 
 from gate import check, of, same
-from web_app.client import JSON, at_once
+from web_app.client import JSON, answer, at_once, request
 
 
 def form(text, kind="application/x-www-form-urlencoded"):
@@ -75,8 +75,20 @@ def catalogue_legs(a):
 
 def race_legs(a):
     """What only rows decide, never a look before the write."""
-    many = [lambda: post(a, "/products", '{"name":"rare","price":1,"stock":1}')[0]] * 32
-    same("W59", "32 creations of one name", [201] + [409] * 31, sorted(at_once(many)))
+    rounds, clients = 200, 16
+    together, seen = threading.Barrier(clients, timeout=30), [[] for _ in range(rounds)]
+
+    def create():
+        with a.connect() as s:
+            for i in range(rounds):
+                data = request("POST", "/products", JSON, body=json.dumps({"name": f"u{i}", "price": 1, "stock": 1}).encode())
+                together.wait()
+                s.sendall(data)
+                seen[i].append(int(answer(s).split(b" ")[1]))
+
+    at_once([create] * clients)
+    odd = [statuses for statuses in seen if sorted(statuses) != [201] + [409] * (clients - 1)]
+    check("W59", f"{clients} creations of one name at once, {rounds} times", not odd, odd[:3])
     odd = []
     for i in range(20):
         post(a, "/products", json.dumps({"name": f"r{i}", "price": 1, "stock": 1}))
@@ -90,6 +102,7 @@ def race_legs(a):
     check("W59", "orders and deletions of one product", not odd, odd[:3])
 
 
-def legs(a):
+def legs(a, parallel):
+    """`parallel` is a server with many shards, so that requests overlap wherever they can."""
     catalogue_legs(a)
-    race_legs(a)
+    race_legs(parallel)

@@ -195,15 +195,16 @@ def w66(leg):
     after = a.text("/row?key=ip:6.6.6.6")
     start = lambda row: int(re.search(r'"window":(\d+)', row)[1])
     same(leg, "a new window serves", (200, "4"), (status, of(head, "x-ratelimit-remaining")))
-    check(leg, "with a row of its own", a.number("/rows") == rows and start(after) - start(before) >= 2_000_000, (before, after))
+    check(leg, "a window later", a.number("/rows") == rows and start(after) - start(before) >= 2_000_000, (before, after))
+    check(leg, "in a row of its own", before.split(",")[0] != after.split(",")[0], (before, after))
     a.stop(leg, "stop")
 
 
 def w67(leg):
     a = limiter(leg, window=1_000_000, actors=1)
-    for i in range(50):
-        hit(a, f"6.6.6.{i}")
-    same(leg, "a row a key", 50, a.number("/rows"))
+    # On a slow machine the first rows are gone before the last are there, so rows are not counted here.
+    seen = [of(hit(a, f"6.6.6.{i}")[1], "x-ratelimit-remaining") for i in range(50)]
+    same(leg, "a row a key", ["4"] * 50, seen)
     time.sleep(1.2)
     hits(a, 200, "7.7.7.7")
     check(leg, "rows of keys that nobody asks for go", a.number("/rows") <= 2, a.number("/rows"))
@@ -268,9 +269,9 @@ def w68(leg):
 
 
 def w69(leg):
-    def foreign(age, window):
+    def foreign(age, window, more=""):
         a = limiter(leg, window=window)
-        a.ask(f"/foreign?key=ip:6.6.6.6&count=5&age_ms={age}")
+        same(leg, "a row", 204, a.ask(f"/foreign?key=ip:6.6.6.6&count=5&age_ms={age}{more}")[0])
         a.stop(leg, "stop")
         return limiter(leg, window=window, store=a.store)
 
@@ -289,6 +290,12 @@ def w69(leg):
     a = foreign(61_000, MINUTE)
     status, head, _ = hit(a, "6.6.6.6")
     same(leg, "one that is over is forgotten", (200, "4"), (status, of(head, "x-ratelimit-remaining")))
+    a.stop(leg, "stop")
+    a = foreign(0, MINUTE, "&past_us=61000000")
+    same(leg, "ticks of another boot tell nothing", 429, hit(a, "6.6.6.6")[0])
+    a.stop(leg, "stop")
+    a = foreign(61_000, MINUTE, "&past_us=0")
+    same(leg, "whatever they are", 200, hit(a, "6.6.6.6")[0])
     a.stop(leg, "stop")
     a = foreign(-3_600_000, 2_000_000)
     status = hit(a, "6.6.6.6")[0]

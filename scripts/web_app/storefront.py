@@ -6,7 +6,8 @@ from web_app.client import Shop
 from web_app.workspace import Workspace
 
 
-def run():
+def run(*_):
+    """All legs: they share their servers."""
     space = Workspace()
     app = building.build(space)
     data = space.path("data")
@@ -15,9 +16,11 @@ def run():
     a = Shop(program, data, port=port)
     full = threading.Thread(target=load.descriptor_leg, args=(program, space.path("data-51")))
     full.start()
-    catalogue.legs(a)
+    patient = Shop(program, space.path("data-43"), WA_IDLE_MS="20000", WO_SHARDS="8")
+    catalogue.legs(a, patient)
     routes.legs(a)
-    wire.legs(a)
+    wire.legs(a, patient)
+    patient.stop("W45", "stops")
     load.legs(a)
     load.restart_legs(program, a, data, port)
     full.join()

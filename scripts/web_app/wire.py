@@ -1,5 +1,5 @@
 """Legs W41 to W45, W52: requests byte by byte, those to refuse and those to take."""
-import re, time
+import re, select, time
 
 from gate import check, drain, of, same
 from web_app.catalogue import post
@@ -21,8 +21,10 @@ def raw_rows():
     for length in (b"0", b"5", b"43"):
         yield f"length {length}, then coding", echo(H, AUTH, b"Content-Length: " + length, chunked, body=hidden), 400
         yield f"coding, then length {length}", echo(H, AUTH, chunked, b"Content-Length: " + length, body=hidden), 400
-    for size in [b"1000000000000000f", b"10000000000000005", b"0x5", b"+5", b"-5", b"1_0", b"5.0", "٥".encode(), b" 5", b"\t5", b";x", b"", b"5 x", b"g"]:
+    for size in [b"1000000000000000f", b"10000000000000005", b"0x5", b"+5", b"-5", b"1_0", b"5.0", "٥".encode(), b" 5", b"\t5", b";x", b"", b"5 x", b"g", b"5\r;x", b"5\x0b;x", b"5;\rx"]:
+        # Whoever takes it for five finds five bytes, whoever takes it for none the end.
         yield f"chunk size {size}", echo(H, AUTH, chunked, body=size + b"\r\nabcde\r\n0\r\n\r\n"), 400
+        yield f"chunk size {size}, the end", echo(H, AUTH, chunked, body=size + b"\r\n\r\n" + hidden[5:]), 400
     yield "a chunk without its end", echo(H, AUTH, chunked, body=b"5\r\nabcdeX0\r\n\r\n"), 400
     yield "a chunk line that LF ends", echo(H, AUTH, chunked, body=b"5\nabcde\r\n0\r\n\r\n"), 400
     yield "a size without digits, then a request", echo(H, AUTH, chunked, body=b";x\r\n" + hidden), 400
@@ -120,13 +122,15 @@ def split_legs(a):
     with a.connect() as s:
         for i in range(len(data)):
             s.send(data[i:i + 1])
+            # So that the server sees each by itself, mostly.
+            time.sleep(0.001)
         out = answer(s)
     check("W43", f"{len(data)} bytes, one by one", out.startswith(b"HTTP/1.1 200 ") and out.endswith(want), out)
     bad = []
     with a.connect() as s:
         for cut in range(1, len(data)):
             s.sendall(data[:cut])
-            time.sleep(0.001)
+            time.sleep(0.002)
             s.sendall(data[cut:])
             out = answer(s)
             if not (out.startswith(b"HTTP/1.1 200 ") and out.endswith(want)):
@@ -162,8 +166,13 @@ def expect_legs(a):
     for name, status, head in [("no token", 401, {"token": None}), ("another host", 421, {"host": "evil"})]:
         first, second = expecting(**head)
         check("W45", f"{name}: {status} and no 100", first.startswith(b"HTTP/1.1 %d " % status) and b"100 Continue" not in first and b"Connection: close" in first, first)
-    out = a.raw(request("POST", "/echo", "Expect: 100-continue", body=body, version="1.0"))
-    check("W45", "HTTP/1.0: no 100", whole(out)[::2] == (200, body.decode()), out[:200])
+    data = request("POST", "/echo", "Expect: 100-continue", body=body, version="1.0")
+    with a.connect() as s:
+        s.sendall(data[:-len(body)])
+        early = select.select([s], [], [], 0.3)[0]
+        s.sendall(body)
+        out = drain(s)
+    check("W45", "HTTP/1.0: no 100", not early and whole(out)[::2] == (200, body.decode()), out[:200])
 
 
 def large_legs(a):
@@ -174,9 +183,10 @@ def large_legs(a):
     same("W52", "served on", 200, a.get("/products")[0])
 
 
-def legs(a):
+def legs(a, patient):
+    """`patient` is a server whose deadlines leave a client time for every byte."""
     raw_legs(a)
     valid_raw_legs(a)
-    split_legs(a)
-    expect_legs(a)
+    split_legs(patient)
+    expect_legs(patient)
     large_legs(a)

@@ -62,20 +62,22 @@ impl Descriptor {
     pub fn read(&self, room: &mut [u8]) -> Result<usize, i32> {
         let (at, n) = (room.as_mut_ptr().cast(), room.len());
         // SAFETY: the slice is writable for its length.
-        self.by_socket(
-            || unsafe { libc::recv(self.fd, at, n, 0) },
-            || unsafe { libc::read(self.fd, at, n) },
-        )
+        let read = || unsafe { libc::read(self.fd, at, n) };
+        if n == 0 {
+            // The call of sockets would wait until there is something not to read.
+            return sys::uninterrupted(read);
+        }
+        // SAFETY: as above.
+        self.by_socket(|| unsafe { libc::recv(self.fd, at, n, 0) }, read)
     }
 
     /// Writes what it takes at once of `bytes`; how many. Gives the error number on failure.
     pub fn write(&self, bytes: &[u8]) -> Result<usize, i32> {
         let (at, n) = (bytes.as_ptr().cast(), bytes.len());
         // SAFETY: the slice is readable for its length.
-        self.by_socket(
-            || unsafe { libc::send(self.fd, at, n, libc::MSG_NOSIGNAL) },
-            || unsafe { libc::write(self.fd, at, n) },
-        )
+        let write = || unsafe { libc::write(self.fd, at, n) };
+        // SAFETY: as above.
+        self.by_socket(|| unsafe { libc::send(self.fd, at, n, libc::MSG_NOSIGNAL) }, write)
     }
 
     fn by_socket(&self, socket: impl FnMut() -> isize, other: impl FnMut() -> isize) -> Result<usize, i32> {

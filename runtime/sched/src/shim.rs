@@ -127,18 +127,18 @@ pub fn deep_holders(shapes: &Shapes) -> Vec<bool> {
     shapes.classes.iter().map(deep).collect()
 }
 
-/// Makes a message independent of what its sender keeps; `plain` says of which classes it is already. Consumes it; null
-/// with a pending trap 4 when memory is short.
-pub fn hand_over(ctx: &mut Ctx, plain: &[bool], msg: *mut Obj) -> *mut Obj {
+/// Makes a message independent of what its sender keeps, on this shard (`here`) or another; `plain` says of which classes
+/// it is already. Consumes it; null with a pending trap 4 when memory is short.
+pub fn hand_over(ctx: &mut Ctx, plain: &[bool], here: bool, msg: *mut Obj) -> *mut Obj {
     if msg.is_null() {
         return msg;
     }
-    // SAFETY: the caller owns a reference, so the object lives and may be given to `transfer`.
+    // SAFETY: the caller owns a reference, so the object lives and may be given away.
     unsafe {
         let class = (*msg).kind.wrapping_sub(abi::layout::FIRST_CLASS) as usize;
         if object::count(msg) == 1 && plain.get(class).copied().unwrap_or(false) {
             return msg;
         }
-        values::copy::transfer(ctx, msg)
+        if here { values::copy::transfer_here(ctx, msg) } else { values::copy::transfer(ctx, msg) }
     }
 }

@@ -39,17 +39,31 @@ pub unsafe fn deep_copy(ctx: &mut Ctx, obj: *mut Obj) -> *mut Obj {
 /// `obj` is null or a live object of this shard of which the caller owns a reference.
 pub unsafe fn transfer(ctx: &mut Ctx, obj: *mut Obj) -> *mut Obj {
     // SAFETY: the caller's promise.
+    unsafe { independent(ctx, obj, true) }
+}
+
+/// The same for an owner on this shard: texts, which never change, stay shared.
+///
+/// # Safety
+/// As for `transfer`.
+pub unsafe fn transfer_here(ctx: &mut Ctx, obj: *mut Obj) -> *mut Obj {
+    // SAFETY: the caller's promise.
+    unsafe { independent(ctx, obj, false) }
+}
+
+unsafe fn independent(ctx: &mut Ctx, obj: *mut Obj, texts: bool) -> *mut Obj {
+    // SAFETY: the caller's promise.
     unsafe {
         if obj.is_null() || object::count(obj) < 0 {
             return obj;
         }
         if !object::is_unique(ctx, plans(ctx), obj) {
-            let copy = cycles::with_relief(ctx, |ctx| Copier::new(ctx, true).copy(obj));
+            let copy = cycles::with_relief(ctx, |ctx| Copier::new(ctx, texts).copy(obj));
             object::release(ctx, obj);
             return copy;
         }
         // No second try: the parts that have been copied would lose what they share with those that have not.
-        if detach(ctx, obj) {
+        if detach(ctx, obj, texts) {
             return obj;
         }
         object::release(ctx, obj);
@@ -57,13 +71,13 @@ pub unsafe fn transfer(ctx: &mut Ctx, obj: *mut Obj) -> *mut Obj {
     }
 }
 
-/// Puts copies into the place of what something outside the graph behind `obj` refers to. False with trap 4 when memory
-/// is short.
+/// Puts copies into the place of what something outside the graph behind `obj` refers to, of texts too if so asked. False
+/// with trap 4 when memory is short.
 ///
 /// # Safety
 /// `obj` is a live object of this shard to which only the caller has a reference.
-unsafe fn detach(ctx: &mut Ctx, obj: *mut Obj) -> bool {
-    let mut copier = Copier::new(ctx, true);
+unsafe fn detach(ctx: &mut Ctx, obj: *mut Obj, texts: bool) -> bool {
+    let mut copier = Copier::new(ctx, texts);
     // Slots are emptied of shared objects right away, but these are given up only at the end: their counts must keep
     // telling that they are shared.
     let mut given_up: Vec<*mut Obj> = Vec::new();
@@ -79,6 +93,9 @@ unsafe fn detach(ctx: &mut Ctx, obj: *mut Obj) -> bool {
             complete &= each_slot(copier.plans, owner, |slot, place| {
                 let child = *place as *mut Obj;
                 if slot != Slot::Counted || child.is_null() || object::count(child) < 0 {
+                    return true;
+                }
+                if !copier.texts && (*child).kind <= KIND_BYTES {
                     return true;
                 }
                 if object::is_unique(copier.ctx, copier.plans, child) {

@@ -309,7 +309,8 @@ pub fn send(ctx: &mut Ctx, target: *mut Actor, msg: *mut Obj) {
 /// The message, independent of what its sender keeps; null with a pending trap 4.
 pub(super) fn hand_over(ctx: &mut Ctx, home: u16, msg: *mut Obj) -> *mut Obj {
     let s = fiber::of(ctx).shard();
-    shim::hand_over(ctx, if home == s.id { &s.plain } else { &s.flat }, msg)
+    let here = home == s.id;
+    shim::hand_over(ctx, if here { &s.plain } else { &s.flat }, here, msg)
 }
 
 pub(super) fn refused(ctx: &mut Ctx, target: *mut Actor, msg: *mut Obj, no_target: &str, no_msg: &str) -> bool {

@@ -63,6 +63,36 @@ fn what_is_shared_is_copied_with_its_sharing() {
 }
 
 #[test]
+fn for_an_owner_of_this_shard_texts_stay_shared_and_nothing_else() {
+    let mut w = World::new(node_shapes());
+    let root = node(&mut w, 1);
+    let shared = node(&mut w, 2);
+    unsafe {
+        let tag = *field(root, 4) as *mut Obj;
+        object::retain(tag);
+        object::retain(shared);
+        *field(root, 1) = shared as u64;
+        let moved = copy::transfer_here(&mut w.ctx, root);
+        assert_eq!(moved, root);
+        assert_eq!((*field(moved, 4) as *mut Obj, object::count(tag)), (tag, 2));
+        let copied = *field(moved, 1);
+        assert_ne!(copied, shared as u64);
+        assert_eq!(object::count(shared), 1);
+        assert_eq!(*field(copied as *mut Obj, 4), *field(shared, 4));
+        assert_eq!(object::count(*field(shared, 4) as *mut Obj), 2);
+        // A shared root is copied, its text is not.
+        object::retain(moved);
+        let second = copy::transfer_here(&mut w.ctx, moved);
+        assert_ne!(second, moved);
+        assert_eq!((*field(second, 4) as *mut Obj, object::count(tag)), (tag, 3));
+        w.release(second);
+        w.release(moved);
+        w.release(tag);
+    }
+    w.release(shared);
+}
+
+#[test]
 fn a_shared_root_and_cycles_are_copied() {
     let mut w = World::new(node_shapes());
     let a = node(&mut w, 1);
