@@ -11,12 +11,12 @@ sys.path.insert(0, "scripts")
 from gate import WOC, check, finish
 
 POOL, LIMITER, IDEMPOTENT = (f"middleware/{f}.wo" for f in ["keypool", "limiter", "idempotent"])
-APP, CONN, HTTP, ROUTER = "app.wo", "internal/conn.wo", "http/types.wo", "router/router.wo"
+APP, BODY, CONN, HTTP, ROUTER = "app.wo", "internal/body.wo", "internal/conn.wo", "http/types.wo", "router/router.wo"
 
 # Leg, its module in scripts/web_app, name of the edit, file, what is replaced (everywhere in the file), and by what.
 MUTANTS = [
     ("W2", "storefront", "a use of nothing", "http/nego.wo", "use internal\n", "use internal\nuse time\n"),
-    ("W9", "storefront", "any token", "http/auth.wo", "if not ct_eq(token, self.token) { return unauthorized() }", ""),
+    ("W9", "storefront", "any token", "http/auth.wo", "if token != nil and ct_eq(token, self.token) {", "if token != nil {"),
     ("W24", "storefront", "methods backwards", APP, "return allow .. \", \" .. method", "return method .. \", \" .. allow"),
     ("W25", "storefront", "405 for a path that is none", APP, "if allow == \"\" { return not_found() }", ""),
     ("W27", "storefront", "OPTIONS has a body", APP, "let r = no_content()\n", "let r = ok_text(\"\")\n"),
@@ -24,16 +24,16 @@ MUTANTS = [
     ("W39", "storefront", "an id of another name", "internal/trap.wo", "request_id", "request_no"),
     ("W40", "storefront", "backslashes in a redirect", HTTP, " or index_of(location, \"\\\\\") >= 0", ""),
     ("W40", "storefront", "another host in a redirect", HTTP, " or starts_with(trim(location), \"//\")", ""),
-    ("W41", "storefront", "a length beside a coding", CONN, "if self.lengths > 0 or req.version == 10 {", "if req.version == 10 {"),
-    ("W41", "storefront", "a chunk size without digits", CONN, "  if i == 0 { return -1 }\n  if i == n", "  if i == n"),
-    ("W41", "storefront", "a length that wraps", CONN, "d > 9 or n > (9223372036854775807 - d) / 10 {", "d > 9 {"),
+    ("W41", "storefront", "a length beside a coding", BODY, "if conn.lengths > 0 or req.version == 10 or", "if req.version == 10 or"),
+    ("W41", "storefront", "a chunk size without digits", BODY, "  if i == 0 { return -1 }\n  if i == n", "  if i == n"),
+    ("W41", "storefront", "a length that wraps", BODY, "d > 9 or n > (LENGTH_MAX - d) / 10 {", "d > 9 {"),
     ("W41", "storefront", "no Host", CONN, "if self.hosts > 1 or self.hosts == 0 and req.version == 11 {", "if self.hosts > 1 {"),
     ("W41", "storefront", "control bytes in values", CONN, "return b >= 32 and b != 127 or b == 9", "return b != 13 and b != 10"),
     ("W41", "storefront", "a field too many", CONN, "      if lines > self.bounds.max_fields {", "      if lines > 1 + self.bounds.max_fields {"),
     ("W42", "storefront", "no empty line ahead", CONN, "if empties > 4 {", "if empties > 0 {"),
-    ("W42", "storefront", "no chunk extension", CONN, "if i == n or byte_at(line, i) != 59 { return -1 }", "if i < n { return -1 }"),
+    ("W42", "storefront", "no chunk extension", BODY, "if i == n or byte_at(line, i) != 59 { return -1 }", "if i < n { return -1 }"),
     ("W42", "storefront", "HTTP/1.0 stays", CONN, "if req.version == 10 { self.keep = false }", ""),
-    ("W43", "storefront", "a body of at most two pieces", CONN, "    while len(self.buf) - self.pos < n {\n", "    if len(self.buf) - self.pos < n {\n"),
+    ("W43", "storefront", "a body of at most two pieces", BODY, "  while len(conn.buf) - conn.pos < n {\n", "  if len(conn.buf) - conn.pos < n {\n"),
     ("W44", "storefront", "pipelined requests are dropped", CONN, "    if not self.has_input() {\n      self.buf = \"\"", "    if true {\n      self.buf = \"\""),
     ("W45", "storefront", "100 ahead of the refusal", APP, "let early = self.run_chain(req, segments, true)", "let early: ?Resp = nil"),
     ("W45", "storefront", "100 for HTTP/1.0", CONN, "if self.expectations > 0 and req.version == 11 {", "if self.expectations > 0 {"),
@@ -41,7 +41,7 @@ MUTANTS = [
     ("W48", "storefront", "no deadline of a request", APP, "conn.read_head(req, read_ms)", "conn.read_head(req, 0)"),
     ("W49", "storefront", "every byte wins time", CONN, "    if self.deadline > 0 {\n      ms =", "    if self.deadline > 0 {\n      self.deadline = time.ticks() + 600_000\n      ms ="),
     ("W50", "storefront", "every other descriptor is kept", APP, "    if step == CLOSE { net.close(c) }\n", "    if step == CLOSE and c % 2 == 0 { net.close(c) }\n"),
-    ("W52", "storefront", "bodies of any size", CONN, "    if n > self.bounds.max_body {", "    if n < 0 {"),
+    ("W52", "storefront", "bodies of any size", BODY, "  if n > conn.bounds.max_body {", "  if n < 0 {"),
     ("W55", "storefront", "digest ignored", POOL, "if row.digest == msg.digest {", "if row.digest != \"\" {"),
     ("W56", "storefront", "a limit one too high", POOL, "allowed: n <= limit", "allowed: n <= limit + 1"),
     ("W60", "limiter", "counts start at nought", POOL, "    count: 1,", "    count: 0,"),

@@ -142,3 +142,49 @@ def parse(raw):
 
 def of(headers, name):
     return ",".join(v for k, v in headers if k.lower() == name)
+
+
+class Lag:
+    """How late this machine wakes a thread that sleeps, at worst, while the block runs: what bounds on time are widened by."""
+
+    def __enter__(self):
+        self.worst, self.on = 0.0, True
+        self.thread = threading.Thread(target=self.watch)
+        self.thread.start()
+        return self
+
+    def watch(self):
+        while self.on:
+            t = time.monotonic()
+            time.sleep(0.01)
+            self.worst = max(self.worst, time.monotonic() - t - 0.01)
+
+    def __exit__(self, *_):
+        self.on = False
+        self.thread.join()
+
+
+def at_once(jobs):
+    """What each of the jobs gives, in threads that a barrier lets go together."""
+    barrier, out = threading.Barrier(len(jobs)), [None] * len(jobs)
+
+    def one(i):
+        barrier.wait()
+        out[i] = jobs[i]()
+
+    threads = [threading.Thread(target=one, args=(i,)) for i in range(len(jobs))]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    return out
+
+
+def within(seconds, holds):
+    """Whether it holds before so many seconds have passed."""
+    end = time.monotonic() + seconds
+    while not holds():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.05)
+    return True

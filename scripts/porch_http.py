@@ -32,6 +32,7 @@ def tree(base):
         with open(os.path.join(place, "canary.txt"), "wb") as f:
             f.write(b"CANARY")
     os.symlink("nowhere", os.path.join(root, "dangling"))
+    os.mkfifo(os.path.join(root, "fifo"))
     return root
 
 
@@ -278,7 +279,7 @@ def files(a, base):
         s, h, b = curl(a, f"/static/{name}")
         check("P185", f"{name} is an attachment", s == 200 and of(h, "content-disposition") == "attachment" and of(h, "content-type") == kind, (s, h))
     same("P185", "every byte of it", ARCHIVE, curl(a, "/static/x.tar.gz")[2].encode("latin-1"))
-    for target in ["/static", "/static/", "/static/none", "/static/sub", "/static/sub/", "/static/sub/deep", "/static/a.html/x", "/static/dangling", "/static/%20",
+    for target in ["/static", "/static/", "/static/none", "/static/sub", "/static/sub/", "/static/sub/deep", "/static/a.html/x", "/static/dangling", "/static/fifo", "/static/%20",
                    "/static/" + "x" * 300, "/static/" + "x" * 6000, "/static/" + "x/" * 3000, "/static-uncaught", "/static/A.HTML", "/static/%2Fa.html", "/static/sub%2F%2Fb.css", "/static/sub%5Cb.css"]:
         same("P186", f"{target[:40]} is none", 404, a.ask(target)[0])
     s, h, b = a.ask("/static/over.bin")

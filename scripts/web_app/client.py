@@ -1,5 +1,5 @@
 """The storefront under test and its clients."""
-import re, threading, time
+import re
 
 import gate
 from gate import Server, of
@@ -51,46 +51,3 @@ def answer(s):
         out += d
         length -= len(d)
     return out
-
-
-class Lag:
-    """How late this machine wakes a thread that sleeps, at worst, while the block runs: what bounds on time are widened by."""
-
-    def __enter__(self):
-        self.worst, self.on = 0.0, True
-        self.thread = threading.Thread(target=self.watch)
-        self.thread.start()
-        return self
-
-    def watch(self):
-        while self.on:
-            t = time.monotonic()
-            time.sleep(0.01)
-            self.worst = max(self.worst, time.monotonic() - t - 0.01)
-
-    def __exit__(self, *_):
-        self.on = False
-        self.thread.join()
-
-
-def at_once(jobs):
-    """What each of the jobs gives, in threads that a barrier lets go together."""
-    barrier, out = threading.Barrier(len(jobs)), [None] * len(jobs)
-
-    def one(i):
-        barrier.wait()
-        out[i] = jobs[i]()
-
-    threads = [threading.Thread(target=one, args=(i,)) for i in range(len(jobs))]
-    [t.start() for t in threads]
-    [t.join() for t in threads]
-    return out
-
-
-def within(seconds, holds):
-    end = time.monotonic() + seconds
-    while not holds():
-        if time.monotonic() > end:
-            return False
-        time.sleep(0.05)
-    return True

@@ -2,7 +2,7 @@
 keypool.wo. Effects are counted in rows. `run()` runs all of them, `run("W64")` one."""
 import os, re, subprocess, tempfile, threading, time
 
-from gate import WOC, check, drain, of, parse, same
+from gate import WOC, at_once, check, drain, of, parse, same, within
 from web_app.probes import PORCH, Probe, build, legs
 
 MINUTE = 60_000_000
@@ -22,23 +22,6 @@ def hit(a, ip=None, *fields, method="GET"):
 def hits(a, n, ip=None, *fields):
     """The statuses of n requests, one after the other."""
     return [hit(a, ip, *fields)[0] for _ in range(n)]
-
-
-def together(jobs):
-    """The results of functions that start at the same moment, in threads of their own."""
-    barrier = threading.Barrier(len(jobs))
-    results = [None] * len(jobs)
-
-    def work(i):
-        barrier.wait()
-        results[i] = jobs[i]()
-
-    threads = [threading.Thread(target=work, args=(i,)) for i in range(len(jobs))]
-    for t in threads:
-        t.start()
-    for t in threads:
-        t.join()
-    return results
 
 
 def burst(a, target, *fields):
@@ -132,11 +115,11 @@ def w63(leg):
 
 def w64(leg):
     a = limiter(leg, limit=1000, env={"WO_SHARDS": "4"})
-    answers = together([burst(a, "/l/hit", "X-Forwarded-For: 6.6.6.6") for _ in range(30)])
+    answers = at_once([burst(a, "/l/hit", "X-Forwarded-For: 6.6.6.6") for _ in range(30)])
     same(leg, "30 clients at once", [200] * 30, [s for s, _, _ in answers])
     same(leg, "each saw a count of its own", list(range(970, 1000)), sorted(remaining(x) for x in answers))
     same(leg, "the next one", 969, remaining(hit(a, "6.6.6.6")))
-    crowd = together([lambda: hits(a, 20, "7.7.7.7") for _ in range(64)])
+    crowd = at_once([lambda: hits(a, 20, "7.7.7.7") for _ in range(64)])
     statuses = sum(crowd, [])
     same(leg, "64 threads: passed and refused", (1000, 280), (statuses.count(200), statuses.count(429)))
     check(leg, "64 threads: the row", '"count":1280,' in a.text("/row?key=ip:7.7.7.7"), a.text("/row?key=ip:7.7.7.7"))
@@ -172,9 +155,7 @@ def w65(leg):
         threads = [threading.Thread(target=client) for _ in range(4)]
         for t in threads:
             t.start()
-        until = time.time() + 60
-        while len(seen) < 3 + 7 * i and time.time() < until:
-            time.sleep(0.001)
+        within(60, lambda: len(seen) >= 3 + 7 * i)
         a.kill()
         done.set()
         for t in threads:
@@ -310,7 +291,7 @@ def w70(leg):
     slots = [a.number(f"/slot?key=ip:{k}") for k in keys]
     check(leg, "slots are used", len(set(slots)) >= 6 and set(slots) <= set(range(8)), slots)
     jobs = [burst(a, "/l/hit", f"X-Forwarded-For: {k}") for k in keys for _ in range(10)]
-    same(leg, "640 at once", 640, sum(s == 200 for s, _, _ in together(jobs)))
+    same(leg, "640 at once", 640, sum(s == 200 for s, _, _ in at_once(jobs)))
     rows = [a.text(f"/row?key=ip:{k}") for k in keys]
     check(leg, "every row is exact", all('"count":10,' in r for r in rows), rows)
     a.stop(leg, "stop")

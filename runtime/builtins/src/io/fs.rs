@@ -126,7 +126,8 @@ extern "C" fn read_at(ctx: *mut Ctx, p: *const Obj, off: i64, len: i64) -> *mut 
         // No file has bytes behind the largest offset, which the system does not take for the end of the file.
         let len = len.min(i64::MAX.unsigned_abs() - off);
         let got = on_path(ctx, p, move |p| {
-            let file = File::open(p)?;
+            // What has no offsets, a FIFO say, is refused when it is read; its opening must not wait for a writer.
+            let file = File::options().read(true).custom_flags(libc::O_NONBLOCK).open(p)?;
             fill(|room, at| file.read_at(room, off.saturating_add(at)), len)
         });
         got.map_or_else(Ptr::default, |(b, _claim)| Ptr(shim::text(ctx, &b)))

@@ -129,6 +129,13 @@ fn files() {
         assert_eq!(string(c, read_at(c, p, 100, 100)), "");
         assert!(read_at(c, p, -1, 1).is_null());
         assert_eq!(catch(c), "6: negative offset or length");
+        let fifo = dir.join("fifo");
+        assert!(std::process::Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+        let f = text(c, fifo.to_str().unwrap());
+        assert!(read_at(c, f, 0, 1).is_null());
+        assert_eq!(catch(c), "9: Illegal seek");
+        drop_obj(c, f);
+        std::fs::remove_file(fifo).unwrap();
         let s = words(c, stat(c, STAT, p), 4);
         assert!(s[0] == 12 && s[1] > 1_600_000_000_000 && s[2] > 0 && s[3] == 0);
         assert_eq!(words(c, stat(c, STAT, d), 4)[3], 1);
