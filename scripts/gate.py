@@ -90,6 +90,14 @@ class Server:
     def fds(self):
         return len(os.listdir(f"/proc/{self.p.pid}/fd"))
 
+    def settled_fds(self):
+        """Descriptors of the server without connections."""
+        least = self.fds()
+        for _ in range(10):
+            time.sleep(0.03)
+            least = min(least, self.fds())
+        return least
+
     def rss(self):
         return int(re.search(r"VmRSS:\s+(\d+)", self.proc("status"))[1])
 
@@ -165,18 +173,23 @@ class Lag:
 
 
 def at_once(jobs):
-    """What each of the jobs gives, in threads that a barrier lets go together."""
-    barrier, out = threading.Barrier(len(jobs)), [None] * len(jobs)
+    """What each of the jobs gives, in threads that a barrier lets go together; raises what one of them raised."""
+    barrier, out, raised = threading.Barrier(len(jobs)), [None] * len(jobs), []
 
     def one(i):
         barrier.wait()
-        out[i] = jobs[i]()
+        try:
+            out[i] = jobs[i]()
+        except BaseException as e:
+            raised.append(e)
 
     threads = [threading.Thread(target=one, args=(i,)) for i in range(len(jobs))]
     for t in threads:
         t.start()
     for t in threads:
         t.join()
+    if raised:
+        raise raised[0]
     return out
 
 

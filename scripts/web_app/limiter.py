@@ -317,7 +317,7 @@ def w71(leg):
     for t in threads:
         t.start()
     for _ in range(12):
-        full.acquire()
+        full.acquire(timeout=60)
     same(leg, "twelve have no room", [503] * 12, slow)
     answers = [hit(a, "6.6.6.6") for _ in range(5)]
     same(leg, "limited requests are refused", [(503, "1", SATURATED)] * 5, [(s, of(h, "retry-after"), b) for s, h, b in answers])

@@ -40,7 +40,7 @@ def silence_legs(a):
 
 def dribble_leg(a):
     """No byte of a request wins more time."""
-    before = settled(a)
+    before = a.settled_fds()
     data = request("GET", "/products", "X-Pad: " + "p" * 200)
     with Lag() as lag:
         socks = [a.connect() for _ in range(200)]
@@ -75,17 +75,8 @@ def dribble_leg(a):
     check("W49", "give their descriptors back", within(3, lambda: a.fds() <= before + 8), (before, a.fds()))
 
 
-def settled(a):
-    """Descriptors of the server without connections."""
-    least = a.fds()
-    for _ in range(10):
-        time.sleep(0.03)
-        least = min(least, a.fds())
-    return least
-
-
 def soak_leg(a):
-    before = settled(a)
+    before = a.settled_fds()
     idle, served = [], 0
     for _ in range(5):
         idle += [a.connect() for _ in range(100)]

@@ -1,5 +1,6 @@
 """Legs W1 to W59, R01: the storefront, built as its users build it, with real clients on real sockets."""
-import os, threading
+import os
+from concurrent.futures import ThreadPoolExecutor
 
 from web_app import building, catalogue, load, routes, wire
 from web_app.client import Shop
@@ -14,8 +15,8 @@ def run(*_):
     port = os.environ.get("WA_PORT", "0")
     program = os.path.join(app, "target", "web-app")
     a = Shop(program, data, port=port)
-    full = threading.Thread(target=load.descriptor_leg, args=(program, space.path("data-51")))
-    full.start()
+    beside = ThreadPoolExecutor(1)
+    full = beside.submit(load.descriptor_leg, program, space.path("data-51"))
     patient = Shop(program, space.path("data-43"), WA_IDLE_MS="20000", WO_SHARDS="8")
     catalogue.legs(a, patient)
     routes.legs(a)
@@ -23,5 +24,5 @@ def run(*_):
     patient.stop("W45", "stops")
     load.legs(a)
     load.restart_legs(program, a, data, port)
-    full.join()
+    full.result()
     building.legs(space, app)

@@ -647,7 +647,6 @@ pub unsafe fn released(ctx: &mut Ctx, obj: *mut Obj) {
         }
         let plans = plans(ctx);
         if !cycles::settle(&mut *ctx.heap, plans, obj) {
-            cycles::tidy(ctx);
             return;
         }
         match plans.classes.get((*obj).kind.wrapping_sub(FIRST_CLASS) as usize) {
@@ -670,8 +669,8 @@ impl Dead {
         self.0.is_empty()
     }
 
-    /// Remembers a dead object. When not even the list can grow, the object leaks: memory is then gone for good and
-    /// the next allocation traps.
+    /// Remembers a dead object. When not even the list can grow, the object leaks, unless it is on the cycle collector's
+    /// list of suspects: memory is then gone for good and the next allocation traps.
     pub(crate) fn push(&mut self, obj: *mut Obj) {
         if self.0.try_reserve(1).is_ok() {
             self.0.push(obj);
@@ -719,7 +718,7 @@ impl Dead {
 /// Takes a dead object apart, and what dies with it.
 ///
 /// # Safety
-/// `first` is dead: its count is zero and nothing refers to it, not even the cycle collector's list of suspects.
+/// `first` is dead: its count is zero and nothing refers to it but perhaps the cycle collector's list of suspects.
 pub(crate) unsafe fn free_graph(ctx: &mut Ctx, first: *mut Obj) {
     // SAFETY: a context always points at the heap of its shard. The list is taken out, so a nested call has its own.
     let mut dead = Dead(std::mem::take(unsafe { &mut (*ctx.heap).dead }));
@@ -816,7 +815,8 @@ unsafe fn empty_map(ctx: &mut Ctx, plans: &Plans, dead: &mut Dead, obj: *mut Obj
     }
 }
 
-/// Frees the memory of a container or class object, not what it holds.
+/// Frees the memory of a container or class object, not what it holds. The block of one that the cycle collector lists
+/// is kept as a shell.
 ///
 /// # Safety
 /// `obj` is dead, and what it held has been given up.
@@ -828,16 +828,32 @@ pub(crate) unsafe fn free_memory(ctx: &mut Ctx, plans: &Plans, obj: *mut Obj) {
             KIND_MULTI => {
                 let m = obj.cast::<multi::Multi>();
                 multi::free_storage(ctx, m, plans.words((*m).element));
-                deallocate(ctx, obj, size_of::<multi::Multi>());
             }
-            KIND_MAP => {
-                map::free_storage(ctx, obj.cast::<map::Map>());
-                deallocate(ctx, obj, size_of::<map::Map>());
-            }
+            KIND_MAP => map::free_storage(ctx, obj.cast::<map::Map>()),
+            _ => {}
+        }
+        if cycles::is_listed(obj) {
+            (*ctx.heap).objects_live -= 1;
+            cycles::keep(&mut *ctx.heap, plans, obj);
+        } else {
+            deallocate(ctx, obj, block(plans, obj));
+        }
+    }
+}
+
+/// Bytes of a container or class object itself.
+///
+/// # Safety
+/// `obj` is one, which may have been taken apart.
+#[inline]
+pub(crate) unsafe fn block(plans: &Plans, obj: *mut Obj) -> usize {
+    // SAFETY: the caller's promise.
+    unsafe {
+        match (*obj).kind {
+            KIND_MULTI => size_of::<multi::Multi>(),
+            KIND_MAP => size_of::<map::Map>(),
             kind => {
-                if let Some(plan) = plans.classes.get(kind.wrapping_sub(FIRST_CLASS) as usize) {
-                    deallocate(ctx, obj, plan.size);
-                }
+                plans.classes.get(kind.wrapping_sub(FIRST_CLASS) as usize).map_or(size_of::<Obj>(), |plan| plan.size)
             }
         }
     }

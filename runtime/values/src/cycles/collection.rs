@@ -2,7 +2,7 @@
 
 use super::chunks::shrink;
 use super::graph::{self, LIVE, Node, SEED};
-use super::{lost, set_word, word};
+use super::{DYING, lost, set_word, word};
 use crate::copy::visit_slots;
 use crate::ctx::{Ctx, Heap};
 use crate::object::{self, Dead, Obj, Plans, Slot, plans};
@@ -107,7 +107,7 @@ pub(super) unsafe fn advance(ctx: &mut Ctx, units: u64) -> u64 {
             let heap = &mut *ctx.heap;
             match heap.cycles.progress.phase {
                 Phase::Idle => {}
-                Phase::Roots => root(heap),
+                Phase::Roots => root(heap, plans),
                 Phase::Scan => repeat(heap, &mut left, |heap, left| scan(heap, plans, left)),
                 Phase::Verify => repeat(heap, &mut left, |heap, _| verify(heap)),
                 Phase::Spread => repeat(heap, &mut left, |heap, _| spread(heap)),
@@ -150,8 +150,8 @@ fn drop_root(heap: &mut Heap, i: usize) {
 
 // -- steps: of each phase one, all of which rely on the promise of `advance` ---------------------------------------
 
-/// Makes a node of the next suspect, the `i`-th of the `i`-th. One that has died is freed.
-unsafe fn root(heap: &mut Heap) {
+/// Makes a node of the next suspect, the `i`-th of the `i`-th. A shell is freed.
+unsafe fn root(heap: &mut Heap, plans: &Plans) {
     let i = heap.cycles.progress.node;
     let root = if i < heap.cycles.roots { heap.cycles.suspects.get(i) } else { None };
     let Some(obj) = root else {
@@ -163,7 +163,12 @@ unsafe fn root(heap: &mut Heap) {
         let left = word(obj);
         if left == QUIET {
             drop_root(heap, i);
-            heap.cycles.dead = heap.cycles.dead.saturating_sub(1);
+            heap.cycles.shells -= 1;
+            object::give_back(heap, obj.cast(), object::block(plans, obj));
+        } else if left == DYING {
+            // There was no memory for the list of what is to be taken apart.
+            drop_root(heap, i);
+            set_word(obj, 0);
             heap.cycles.pending.push(obj);
         } else if left < 0 {
             // A count that overflowed has made the object immortal.

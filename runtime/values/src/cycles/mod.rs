@@ -6,6 +6,9 @@
 //! `QUIET`. A collection makes nodes of the suspects, without `QUIET`, and of what they reach, records every reference
 //! between nodes, and frees the nodes that have no other reference and cannot be reached from one that has.
 //!
+//! A suspect that loses its last reference is taken apart at once, as any other object. Only its own memory stays, as a
+//! shell, until it comes off the list: its place there is not known.
+//!
 //! Why that is sound though the program runs in between: while a collection records, whatever takes a reference out of
 //! an object either releases it, which notes what it referred to, or comes here (`moved_out`, `reordered`). So a node
 //! without `QUIET` has lost no reference since it was met, and all that were recorded to it exist at the time T when the
@@ -41,9 +44,9 @@ const SUSPECTS: usize = 10_000;
 const GROWTH: i64 = 16 << 20;
 /// The same where memory is short.
 const LEAST_GROWTH: i64 = 1 << 20;
-/// Dead suspects that are worth looking for.
-const DEAD: usize = 64;
-/// Suspects that are looked at for dead ones at a time.
+/// Shells that are worth looking for.
+const SHELLS: usize = 64;
+/// Suspects that are looked at for shells at a time.
 const LOOKED_AT: usize = 16;
 /// An object that dies soon after it was noted is looked for among this many.
 const RECENT: usize = 8;
@@ -64,16 +67,19 @@ const TRIES: u32 = 32;
 /// The part of the bound that makes a collection worth its time when memory is short, though no object was freed.
 const WORTH: i64 = 64;
 
+/// Count word of a dead suspect that is still to be taken apart. That of a shell is `QUIET`.
+const DYING: i32 = i32::MIN;
+
 /// What a shard knows about possible garbage cycles.
 #[derive(Debug, Default)]
 pub(crate) struct Cycles {
-    /// Each once with `QUIET` set, dead ones included; before them those that the collection began with.
+    /// Each once with `QUIET` set, shells included; before them those that the collection began with.
     suspects: Chunks<*mut Obj>,
     /// How many the collection began with; their places keep the order of their nodes.
     roots: usize,
-    /// How many suspects have died.
-    dead: usize,
-    /// The next suspect to be looked at for dead ones.
+    /// How many suspects are shells.
+    shells: usize,
+    /// The next suspect to be looked at for shells.
     hand: usize,
     /// Suspects that start a collection, beyond `SUSPECTS`.
     patience: usize,
@@ -122,7 +128,7 @@ unsafe fn set_word(obj: *mut Obj, word: i32) {
 // -- suspects ----------------------------------------------------------------------------------------------------
 
 /// Decides about an object that a release has left with a count word of `QUIET` or less: true, it is dead and the
-/// caller frees it. Otherwise it is a suspect now, or a dead one that `purge` frees.
+/// caller frees it. Otherwise it is a suspect now.
 ///
 /// # Safety
 /// `obj` is an object of this shard, one of whose references was just given up; it is no text.
@@ -143,10 +149,10 @@ pub(crate) unsafe fn settle(heap: &mut Heap, plans: &Plans, obj: *mut Obj) -> bo
         let recent = len.saturating_sub(RECENT).max(cycles.roots)..len;
         if let Some(at) = recent.clone().find(|&i| cycles.suspects.get(i) == Some(obj)) {
             cycles.suspects.swap_remove(at);
-            return true;
+        } else {
+            set_word(obj, DYING);
         }
-        cycles.dead += 1;
-        false
+        true
     }
 }
 
@@ -219,35 +225,54 @@ pub(crate) fn knows(heap: &mut Heap, obj: *mut Obj) -> bool {
     heap.cycles.progress.watches() && heap.cycles.graph.number(obj).is_some()
 }
 
-/// Frees some of the suspects that have died, once they are many.
+/// Whether an object that has been taken apart is still on the list of suspects: then `keep` must follow.
+///
+/// # Safety
+/// `obj` is dead, and its memory is not freed yet.
 #[inline]
-pub(crate) fn tidy(ctx: &mut Ctx) {
-    // SAFETY: a context always points at the heap of its shard.
-    let cycles = unsafe { &(*ctx.heap).cycles };
-    if cycles.dead >= DEAD && cycles.dead * 2 > cycles.suspects.len() - cycles.roots {
-        purge(ctx);
+pub(crate) unsafe fn is_listed(obj: *mut Obj) -> bool {
+    // SAFETY: the caller's promise.
+    unsafe { word(obj) == DYING }
+}
+
+/// Makes a dead suspect a shell, and frees some of the shells once they are many. There is more than one look for each
+/// that is made, so that no more are left than there are other suspects.
+///
+/// # Safety
+/// `obj` is on the list of suspects and has been taken apart. Nobody uses it any more.
+#[cold]
+pub(crate) unsafe fn keep(heap: &mut Heap, plans: &Plans, obj: *mut Obj) {
+    // SAFETY: the caller's promise; shells are freed by nobody else.
+    unsafe {
+        set_word(obj, QUIET);
+        let cycles = &mut heap.cycles;
+        cycles.shells += 1;
+        if cycles.shells >= SHELLS && cycles.shells * 2 > cycles.suspects.len() - cycles.roots {
+            purge(heap, plans);
+        }
     }
 }
 
-#[cold]
-fn purge(ctx: &mut Ctx) {
+/// # Safety
+/// As for `keep`.
+unsafe fn purge(heap: &mut Heap, plans: &Plans) {
     for _ in 0..LOOKED_AT {
-        // SAFETY: a context always points at the heap of its shard; no reference is held across `free_graph`. What is
-        // on the list with no reference left is freed by nobody else.
+        let cycles = &mut heap.cycles;
+        cycles.hand = if cycles.hand < cycles.suspects.len() { cycles.hand.max(cycles.roots) } else { cycles.roots };
+        let Some(obj) = cycles.suspects.get(cycles.hand) else { break };
+        // SAFETY: what is on the list stays allocated; a shell is referred to from nowhere else.
         unsafe {
-            let cycles = &mut (*ctx.heap).cycles;
-            cycles.hand =
-                if cycles.hand < cycles.suspects.len() { cycles.hand.max(cycles.roots) } else { cycles.roots };
-            let Some(obj) = cycles.suspects.get(cycles.hand) else { return };
             if word(obj) == QUIET {
                 cycles.suspects.swap_remove(cycles.hand);
-                cycles.dead = cycles.dead.saturating_sub(1);
-                object::free_graph(ctx, obj);
+                cycles.shells -= 1;
+                object::give_back(heap, obj.cast(), object::block(plans, obj));
             } else {
                 cycles.hand += 1;
             }
         }
     }
+    let room = heap.cycles.suspects.len() * 2;
+    let _ = shrink(heap, |heap| &mut heap.cycles.suspects, room);
 }
 
 /// Whether the object can be on a cycle.
@@ -393,12 +418,13 @@ fn finish(ctx: &mut Ctx) {
 fn collect(ctx: &mut Ctx) -> bool {
     // SAFETY: a context always points at the heap of its shard; no reference is held across `finish`.
     unsafe {
-        let (objects, bytes) = ((*ctx.heap).objects_live, (*ctx.heap).bytes_live);
+        let blocks = |heap: &Heap| heap.objects_live + heap.cycles.shells as i64;
+        let (before, bytes) = (blocks(&*ctx.heap), (*ctx.heap).bytes_live);
         if (*ctx.heap).cycles.progress.phase == Phase::Idle && (*ctx.heap).cycles.suspects.len() > 0 {
             start(&mut *ctx.heap);
         }
         finish(ctx);
-        (*ctx.heap).objects_live < objects || bytes - (*ctx.heap).bytes_live > object::heap_limit() / WORTH
+        blocks(&*ctx.heap) < before || bytes - (*ctx.heap).bytes_live > object::heap_limit() / WORTH
     }
 }
 
@@ -440,6 +466,8 @@ pub fn collect_all(ctx: &mut Ctx) {
     }
     let rest = suspects(ctx);
     // SAFETY: a context always points at the heap of its shard.
+    debug_assert!(unsafe { (*ctx.heap).cycles.shells } <= rest);
+    // SAFETY: as above.
     while shrink(unsafe { &mut *ctx.heap }, |heap| &mut heap.cycles.suspects, rest) {}
 }
 
