@@ -389,8 +389,8 @@ a.stop("P121", "stop")
 # One shard counts its objects as of now; an app that has not ended yet is passed over by the least.
 a = Probe({"WO_SHARDS": "1"})
 live = [int(a.ask("/live")[2]) for _ in range(40)]
-check("P302", "apps of ended connections leave no object behind, without a collection", min(live[20:]) <= min(live[:20]), live)
-a.stop("P303", "stop")
+check("P390", "apps of ended connections leave no object behind, without a collection", min(live[20:]) <= min(live[:20]), live)
+a.stop("P391", "stop")
 # Without huge pages, whose 2 MiB come and go by themselves; the first connections also outlast what compiling left.
 a = Probe({"MIMALLOC_ALLOW_THP": "0"})
 one = b"GET /boom HTTP/1.1\r\nHost: a\r\n\r\n", b"GET /show HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
