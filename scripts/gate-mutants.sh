@@ -66,6 +66,7 @@ MUTANTS = [
     ("W72", "limiter", "any limit and window", POOL, "if limit < 1 or window < 1000 {", "if limit < -9 {"),
     ("W73", "limiter", "a store's trap lets the request through", POOL, "{ trap(POOL_STORE_FAILURE) }",
      "{ return Verdict { allowed: true, count: 0, limit: limit, reset_at: 0 } }"),
+    ("W74", "limiter", "rows that do not last", "middleware/store.wo", "index: [boot])\npub class RateLimitCounter", "index: [boot], durable: false)\npub class RateLimitCounter"),
     ("W75", "idempotent", "every answer says it is a replay", IDEMPOTENT, "default: idempotency_decoded(req, idempotency_response(row))",
      "default:\n      let r = idempotency_decoded(req, idempotency_response(row))\n      r.headers[\"idempotency-replayed\"] = \"true\"\n      r"),
     ("W76", "idempotent", "digest ignored", POOL, "if row.digest == msg.digest {", "if row.digest != \"\" {"),

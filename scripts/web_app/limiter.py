@@ -1,6 +1,6 @@
-"""Legs W60 to W73 of the web-app gate: the limiter and the pool below it, driven by scripts/probes/limiter.wo and
+"""Legs W60 to W74 of the web-app gate: the limiter and the pool below it, driven by scripts/probes/limiter.wo and
 keypool.wo. Effects are counted in rows. `run()` runs all of them, `run("W64")` one."""
-import os, re, subprocess, tempfile, threading, time
+import os, re, resource, subprocess, tempfile, threading, time
 
 from gate import WOC, at_once, check, drain, of, parse, same, within
 from web_app.probes import PORCH, Probe, build, legs
@@ -374,7 +374,40 @@ def w73(leg):
     a.stop(leg, "stop")
 
 
-LEGS = {"W6b": w6b} | {f"W{n}": globals()[f"w{n}"] for n in range(60, 74)}
+def w74(leg):
+    """The disk takes no more writes while requests come: the program ends with 74, and nothing ran uncounted."""
+    a = limiter(leg, 1_000_000)
+    seen = []
+
+    def client():
+        try:
+            while True:
+                status, _, _ = hit(a, "6.6.6.6")
+                if not status:
+                    return
+                seen.append(status)
+        except OSError:
+            pass
+
+    threads = [threading.Thread(target=client) for _ in range(8)]
+    for t in threads:
+        t.start()
+    within(60, lambda: len(seen) >= 100)
+    # The store's log is longer by now, that of the program is not.
+    resource.prlimit(a.p.pid, resource.RLIMIT_FSIZE, (4096, 4096))
+    status = a.p.wait(60)
+    for t in threads:
+        t.join()
+    check(leg, "the program ends, and says why", status == 74 and a.store in a.log(), (status, a.log()[-500:]))
+    a = limiter(leg, 1_000_000, store=a.store)
+    counted = int(re.search(r'"count":(\d+)', a.text("/row?key=ip:6.6.6.6"))[1])
+    ran = a.number("/hits")
+    check(leg, "nothing is lost that was answered, and nothing ran uncounted",
+          set(seen) == {200} and len(seen) <= ran <= counted <= len(seen) + 8, (len(seen), ran, counted, set(seen)))
+    a.stop(leg, "stop")
+
+
+LEGS = {"W6b": w6b} | {f"W{n}": globals()[f"w{n}"] for n in range(60, 75)}
 
 
 def run(*only):
