@@ -131,6 +131,9 @@ for leg, n in [("P78", 204), ("P79", 304)]:
     out = two(b"/status/%d" % n)
     head, _, rest = out.partition(b"\r\n\r\n")
     check(leg, f"{n} has no body", head.startswith(b"HTTP/1.1 %d " % n) and b"ength" not in head and rest.startswith(b"HTTP/1.1 200"), out[:300])
+out = two(b"/status/205")
+head, _, rest = out.partition(b"\r\n\r\n")
+check("P281", "205 has an empty body (RFC 9110 15.3.6)", head.startswith(b"HTTP/1.1 205 ") and head.endswith(b"Content-Length: 0") and rest.startswith(b"HTTP/1.1 200"), out[:300])
 for leg, n in [("P80", 100), ("P81", 199), ("P82", 600), ("P83", 0), ("P84", -5), ("P85", 999999)]:
     same(leg, f"status {n}", 500, a.ask(f"/status/{n}")[0])
 same("P86", "status 599", (599, "oops"), a.ask("/status/599")[::2])
