@@ -67,6 +67,7 @@ fn for_an_owner_of_this_shard_texts_stay_shared_and_nothing_else() {
     let mut w = World::new(node_shapes());
     let root = node(&mut w, 1);
     let shared = node(&mut w, 2);
+    // SAFETY: see the module; the references taken here are given up below.
     unsafe {
         let tag = *field(root, 4) as *mut Obj;
         object::retain(tag);
