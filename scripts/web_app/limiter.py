@@ -24,6 +24,33 @@ def hits(a, n, ip=None, *fields):
     return [hit(a, ip, *fields)[0] for _ in range(n)]
 
 
+def crowd(a, n, ip):
+    """n clients that ask one request after the other until the server is gone: the statuses seen so far, and a function
+    that waits for the clients to end. They are told to, as another server may get the port."""
+    seen, over = [], threading.Event()
+
+    def client():
+        try:
+            while not over.is_set():
+                status, _, _ = hit(a, ip)
+                if not status:
+                    return
+                seen.append(status)
+        except OSError:
+            pass
+
+    threads = [threading.Thread(target=client) for _ in range(n)]
+    for t in threads:
+        t.start()
+
+    def leave():
+        over.set()
+        for t in threads:
+            t.join()
+
+    return seen, leave
+
+
 def burst(a, target, *fields):
     """Requests over connections that are open already: each is one write when the burst starts."""
     s = a.connect(60)
@@ -139,27 +166,10 @@ def w65(leg):
     check(leg, "no count was lost", '"count":8,' in a.text("/row?key=ip:6.6.6.6"), a.text("/row?key=ip:6.6.6.6"))
     # Killed between any two counts: an answer that was seen has its count in the row.
     for i in range(10):
-        seen = []
-        done = threading.Event()
-
-        def client():
-            try:
-                while not done.is_set():
-                    status, head, _ = hit(a, f"9.9.9.{i}")
-                    if not status:
-                        return
-                    seen.append(status)
-            except OSError:
-                pass
-
-        threads = [threading.Thread(target=client) for _ in range(4)]
-        for t in threads:
-            t.start()
+        seen, leave = crowd(a, 4, f"9.9.9.{i}")
         within(60, lambda: len(seen) >= 3 + 7 * i)
         a.kill()
-        done.set()
-        for t in threads:
-            t.join()
+        leave()
         a = limiter(leg, store=a.store)
         stored = int(re.search(r'"count":(\d+)', a.text(f"/row?key=ip:9.9.9.{i}"))[1])
         check(leg, f"killed after {len(seen)} answers", len(seen) <= stored <= len(seen) + 4, (len(seen), stored))
@@ -375,27 +385,12 @@ def w73(leg):
 def w74(leg):
     """The disk takes no more writes while requests come: the program ends with 74, and nothing ran uncounted."""
     a = limiter(leg, 1_000_000)
-    seen = []
-
-    def client():
-        try:
-            while True:
-                status, _, _ = hit(a, "6.6.6.6")
-                if not status:
-                    return
-                seen.append(status)
-        except OSError:
-            pass
-
-    threads = [threading.Thread(target=client) for _ in range(8)]
-    for t in threads:
-        t.start()
+    seen, leave = crowd(a, 8, "6.6.6.6")
     within(60, lambda: len(seen) >= 100)
     # The store's log is longer by now, that of the program is not.
     resource.prlimit(a.p.pid, resource.RLIMIT_FSIZE, (4096, 4096))
     status = a.p.wait(60)
-    for t in threads:
-        t.join()
+    leave()
     check(leg, "the program ends, and says why", status == 74 and a.store in a.log(), (status, a.log()[-500:]))
     a = limiter(leg, 1_000_000, store=a.store)
     counted = int(re.search(r'"count":(\d+)', a.text("/row?key=ip:6.6.6.6"))[1])
