@@ -140,6 +140,24 @@ def drain(s):
         return out
 
 
+def answer(s):
+    """One answer with a length, off a connection that stays."""
+    out = b""
+    while b"\r\n\r\n" not in out:
+        d = s.recv(1)
+        if not d:
+            return out
+        out += d
+    length = int(re.search(rb"(?i)\r\ncontent-length: (\d+)", out)[1])
+    while length:
+        d = s.recv(length)
+        if not d:
+            return out + b"<cut>"
+        out += d
+        length -= len(d)
+    return out
+
+
 def parse(raw):
     """Status, header pairs, body of an answer."""
     head, _, body = raw.partition(b"\r\n\r\n")

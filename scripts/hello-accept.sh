@@ -48,6 +48,8 @@ has H20 expect-100 "100 Continue" "$(head -c 40000 /dev/zero | tr '\0' x | curl 
 
 python3 - "$port" "$server" >"$dir/raw" 2>&1 <<'PY'
 import os, socket, sys, time
+sys.path.insert(0, "scripts")
+from gate import answer
 port, pid = int(sys.argv[1]), int(sys.argv[2])
 
 def connect():
@@ -65,23 +67,6 @@ def drain(s):
             out += d
     except OSError:
         return out, False
-
-def answer(s):
-    """One response with a Content-Length."""
-    out = b""
-    while b"\r\n\r\n" not in out:
-        d = s.recv(65536)
-        if not d:
-            return out
-        out += d
-    head, rest = out.split(b"\r\n\r\n", 1)
-    n = 0
-    for line in head.split(b"\r\n"):
-        if line.lower().startswith(b"content-length:"):
-            n = int(line.split(b":")[1])
-    while len(rest) < n:
-        rest += s.recv(65536)
-    return head + b"\r\n\r\n" + rest
 
 def check(leg, name, good, why=""):
     print(f"ok   {leg} {name}" if good else f"FAIL {leg} {name} -- {why}")

@@ -25,8 +25,8 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 os.chdir(ROOT)
 sys.path.insert(0, "scripts")
 os.environ.setdefault("WOC", os.path.join(ROOT, "target", "release", "woc"))
-from gate import check, finish, of, parse, same
-from web_app.client import JSON, Shop, answer, request
+from gate import answer, check, finish, of, parse, same
+from web_app.client import JSON, Shop, request
 from web_app.workspace import woc
 
 CLIENTS = 64

@@ -1,8 +1,8 @@
 """Legs W8 to W24, W59: products and orders."""
 import json, threading
 
-from gate import at_once, check, of, same
-from web_app.client import JSON, answer, request
+from gate import answer, at_once, check, of, same
+from web_app.client import JSON, request
 
 
 def form(text, kind="application/x-www-form-urlencoded"):

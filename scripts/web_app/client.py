@@ -1,5 +1,4 @@
 """The storefront under test and its clients."""
-import re
 
 import gate
 from gate import Server, of
@@ -35,19 +34,3 @@ def whole(raw, method="GET"):
     return (status, headers, body) if len(body) == length else (0, headers, f"{len(body)} bytes of {length}: {raw[:500]!r}")
 
 
-def answer(s):
-    """One answer with a length, off a connection that stays."""
-    out = b""
-    while b"\r\n\r\n" not in out:
-        d = s.recv(1)
-        if not d:
-            return out
-        out += d
-    length = int(re.search(rb"(?i)\r\ncontent-length: (\d+)", out)[1])
-    while length:
-        d = s.recv(length)
-        if not d:
-            return out + b"<cut>"
-        out += d
-        length -= len(d)
-    return out

@@ -1,9 +1,9 @@
 """Legs W46 to W56: time, load, descriptors, restarts."""
 import json, re, time
 
-from gate import Lag, at_once, check, drain, of, same, within
+from gate import Lag, answer, at_once, check, drain, of, same, within
 from web_app.catalogue import post
-from web_app.client import JSON, Shop, answer, request, whole
+from web_app.client import JSON, Shop, request, whole
 from web_app.workspace import woc
 
 

@@ -1,9 +1,9 @@
 """Legs W41 to W45, W52: requests byte by byte, those to refuse and those to take."""
 import re, select, time
 
-from gate import check, drain, of, same
+from gate import answer, check, drain, of, same
 from web_app.catalogue import post
-from web_app.client import AUTH, answer, request, whole
+from web_app.client import AUTH, request, whole
 
 
 def raw_rows():
